@@ -1,6 +1,6 @@
 -- check_zone: an error unless this is the name of a time zone. Postgres would also take
--- abbreviations, which know no summer (CET is an hour ahead of UTC all the year), and whatever POSIX
--- makes of a word with a number.
+-- abbreviations, which know no summer (CET is an hour ahead of UTC all the year), and whatever
+-- POSIX makes of a word with a number.
 CREATE OR REPLACE FUNCTION hybrid_runner.check_zone(zone text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$

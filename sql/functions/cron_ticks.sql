@@ -1,9 +1,9 @@
--- cron_ticks: the first times after `after`, and not after `until`, at which a cron expression fires
--- in a time zone, at most so many. Where clocks are changed it does as Debian's cron:
--- a fixed time that is skipped fires once, as the clock jumps; one that comes twice fires the first
--- time; with a star in minutes or hours real time counts.
+-- cron_ticks: the first times after `since`, and not after `until`, at which a cron expression
+-- fires in a time zone, at most so many. Where clocks are changed it does as Debian's cron: a fixed
+-- time that is skipped fires once, as the clock jumps; one that comes twice fires the first time;
+-- with a star in minutes or hours real time counts.
 CREATE OR REPLACE FUNCTION hybrid_runner.cron_ticks(
-    cron text, zone text, after timestamptz, until timestamptz, most integer
+    cron text, zone text, since timestamptz, until timestamptz, most integer
 ) RETURNS timestamptz[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -11,7 +11,7 @@ DECLARE
     f record;
     ticks timestamptz[] := '{}';
     -- the last one found: the next is after it
-    last timestamptz := greatest(cron_ticks.after, timestamptz '1970-01-01 UTC');
+    last timestamptz := greatest(cron_ticks.since, timestamptz '1970-01-01 UTC');
     earliest timestamptz;
     -- what the clock shows: no zone is meant
     clock pg_catalog.timestamp;

@@ -11,8 +11,8 @@ AS $$
 DECLARE
     moment timestamptz := hybrid_runner.tick_clock();
     due timestamptz := CASE WHEN its.next_at <= moment THEN its.next_at END;
-    -- what is due: the ticks that are to have a job each, for how many each of these stands, and how
-    -- many are to have none
+    -- what is due: the ticks that are to have a job each, for how many each of these stands, and
+    -- how many are to have none
     wanted timestamptz[] := '{}';
     weight integer := 1;
     is_missed boolean := false;
@@ -25,7 +25,7 @@ DECLARE
     room integer;
     chosen integer := 0;
     skipping bigint := 0;
-    last_job bigint;
+    new_job bigint;
     live record;
 BEGIN
     IF due IS NOT NULL THEN
@@ -92,13 +92,13 @@ BEGIN
     END CASE;
 
     IF freed || made <> '{}' THEN
-        last_job := hybrid_runner.store_ticks(its, freed || made);
+        new_job := hybrid_runner.store_ticks(its, freed || made);
     END IF;
     chosen := chosen * weight;
     skipping := skipping * weight;
     UPDATE hybrid_runner.schedules AS s SET
         next_at = its.next_at, ticked_until = its.ticked_until, last_tick = its.last_tick,
-        last_job = coalesce(fire_schedule.last_job, s.last_job), waiting_ticks = nullif(waiting, '{}'),
+        last_job = coalesce(new_job, s.last_job), waiting_ticks = nullif(waiting, '{}'),
         fired = s.fired + CASE WHEN is_missed THEN 0 ELSE chosen END,
         caught_up = s.caught_up + CASE WHEN is_missed THEN chosen ELSE 0 END,
         skipped = s.skipped + skipping, dropped = s.dropped + dropping
@@ -107,7 +107,7 @@ BEGIN
     RETURN QUERY
     SELECT
         its.name, coalesce(its.last_tick, freed[1]), o.outcome, o.number::integer,
-        CASE WHEN o.has_job AND made || freed <> '{}' THEN last_job END,
+        CASE WHEN o.has_job AND made || freed <> '{}' THEN new_job END,
         moment - coalesce(due, moment)
     FROM (VALUES
         (CASE WHEN is_missed THEN 'caught_up' ELSE 'fired' END, chosen::bigint, true),

@@ -1,6 +1,6 @@
--- fire_schedules: store the jobs of all ticks that are due, of at most so many schedules, the latest
--- first. Everybody may call it at once: each tick makes one job. What somebody else has locked is
--- left to him.
+-- fire_schedules: store the jobs of all ticks that are due, of at most so many schedules, the
+-- latest first. Everybody may call it at once: each tick makes one job. What somebody else has
+-- locked is left to him.
 CREATE OR REPLACE FUNCTION hybrid_runner.fire_schedules(
     most integer DEFAULT 100
 ) RETURNS TABLE (schedule text, tick timestamptz, outcome text, ticks integer, job_id bigint, late interval)

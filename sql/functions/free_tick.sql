@@ -7,7 +7,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enab
 AS $$
 DECLARE
     its hybrid_runner.schedules;
-    stored bigint;
+    made bigint;
 BEGIN
     SELECT s.* INTO its FROM hybrid_runner.schedules AS s
     WHERE s.name = free_tick.schedule AND (s.overlap IN ('queue', 'replace') OR s.waiting_ticks IS NOT NULL)
@@ -22,9 +22,9 @@ BEGIN
     ELSIF its.waiting_ticks IS NOT NULL AND its.paused_at IS NULL
         AND (NOT its.declared OR its.name IN (SELECT hybrid_runner.declared_now()))
         AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.schedule = its.name) THEN
-        stored := hybrid_runner.store_ticks(its, its.waiting_ticks[1:1]);
+        made := hybrid_runner.store_ticks(its, its.waiting_ticks[1:1]);
         UPDATE hybrid_runner.schedules AS s SET
-            waiting_ticks = nullif(its.waiting_ticks[2:], '{}'), last_job = stored
+            waiting_ticks = nullif(its.waiting_ticks[2:], '{}'), last_job = made
         WHERE s.name = its.name;
     END IF;
     RETURN free_tick.id;

@@ -1,5 +1,5 @@
--- is_cron_day: whether a day is one that these fields of a cron expression name, for those with `L`,
--- `W` or `#` in them, whose numbers are in read_cron_field.sql.
+-- is_cron_day: whether a day is one that these fields of a cron expression name, for those with
+-- `L`, `W` or `#` in them, whose numbers are in read_cron_field.sql.
 CREATE OR REPLACE FUNCTION hybrid_runner.is_cron_day(
     day date, days integer[], weekdays integer[], either_will_do boolean
 ) RETURNS boolean

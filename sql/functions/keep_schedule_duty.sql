@@ -1,5 +1,5 @@
--- keep_schedule_duty: the duty of that name is there once there are schedules. Nobody is waited for:
--- whoever fires calls this again.
+-- keep_schedule_duty: the duty of that name is there once there are schedules. Nobody is waited
+-- for: whoever fires calls this again.
 CREATE OR REPLACE FUNCTION hybrid_runner.keep_schedule_duty() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms'
 AS $$

@@ -1,6 +1,6 @@
 -- missed_ticks: for fire_schedule: what to do about the ticks of a schedule that are due.
--- Missed is what is due although a later one is due as well, or since more than a minute: nobody was
--- there to fire it. What is older than catch_up is dropped.
+-- Missed is what is due although a later one is due as well, or since more than a minute: nobody
+-- was there to fire it. What is older than catch_up is dropped.
 CREATE OR REPLACE FUNCTION hybrid_runner.missed_ticks(
     its hybrid_runner.schedules, moment timestamptz, OUT wanted timestamptz[], OUT weight integer,
     OUT is_missed boolean, OUT dropped bigint, OUT ticked_until timestamptz

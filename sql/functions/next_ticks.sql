@@ -1,6 +1,7 @@
--- next_ticks: when a cron expression fires next, at most so many times: to see it before it is used.
+-- next_ticks: when a cron expression fires next, at most so many times: to see it before it is
+-- used.
 CREATE OR REPLACE FUNCTION hybrid_runner.next_ticks(
-    cron text, timezone text DEFAULT 'UTC', most integer DEFAULT 5, after timestamptz DEFAULT now()
+    cron text, timezone text DEFAULT 'UTC', most integer DEFAULT 5, "after" timestamptz DEFAULT now()
 ) RETURNS SETOF timestamptz
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$

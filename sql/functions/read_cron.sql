@@ -1,7 +1,7 @@
 -- read_cron: the five fields of a cron expression; whatever is none of that is an error.
--- As Debian's cron has it: days and weekdays are both asked if one of the fields begins with a star,
--- and either will do if none does; and where minutes or hours begin with a star, real time counts
--- and not what clocks show.
+-- As Debian's cron has it: days and weekdays are both asked if one of the fields begins with a
+-- star, and either will do if none does; and where minutes or hours begin with a star, real time
+-- counts and not what clocks show.
 CREATE OR REPLACE FUNCTION hybrid_runner.read_cron(
     cron text, OUT minutes integer[], OUT hours integer[], OUT days integer[], OUT months integer[],
     OUT weekdays integer[], OUT either_will_do boolean, OUT is_real_time boolean

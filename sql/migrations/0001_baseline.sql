@@ -444,8 +444,8 @@ LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TRIGGER ring_for_row_changes AFTER INSERT ON hybrid_runner.row_changes
 FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_row_changes();
 
--- What is to be done at certain times: each tick makes one job. Rows are checked by the trigger, which
--- says what is wrong in one line.
+-- What is to be done at certain times: each tick makes one job. Rows are checked by the trigger,
+-- which says what is wrong in one line.
 CREATE TABLE hybrid_runner.schedules (
     name text PRIMARY KEY,
     -- written by whoever wants it
