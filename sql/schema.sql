@@ -1138,6 +1138,49 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.end_unbegun(past interval, most integer) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    own_ids bigint[];
+    own_errors text[];
+    job record;
+BEGIN
+    SELECT array_agg(own.id), array_agg(jsonb_build_object(
+        'at', clock_timestamp(), 'attempt', 0, 'type', 'Expired',
+        'message', format('start_by (%s) passed before it could begin', own.start_by))::text)
+    INTO own_ids, own_errors
+    FROM (
+        SELECT j.id, j.start_by
+        FROM hybrid_runner.jobs AS j
+        WHERE j.start_by <= clock_timestamp() - past AND j.state = 'queued'
+            AND j.began_at IS NULL AND j.attempt = 0
+        ORDER BY j.start_by
+        LIMIT most
+        FOR UPDATE SKIP LOCKED
+    ) AS own;
+    IF own_ids IS NULL THEN
+        RETURN;
+    END IF;
+    FOR job IN
+        SELECT j.id, j.queue, j.kind FROM hybrid_runner.jobs AS j WHERE j.id = ANY (own_ids)
+    LOOP
+        PERFORM hybrid_runner.publish(job.queue, job.kind, job.id);
+    END LOOP;
+    -- No worker was there: one of them reports it at its next heartbeat.
+    INSERT INTO hybrid_runner.unreported_ends (id) SELECT o.id FROM unnest(own_ids) AS o (id)
+    ON CONFLICT ON CONSTRAINT unreported_ends_pkey
+        DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
+    RETURN QUERY
+    SELECT e.id
+    FROM hybrid_runner.end_jobs(
+        own_ids, NULL, array_fill('cancelled'::text, ARRAY[cardinality(own_ids)]),
+        ARRAY[NULL::text], own_errors
+    ) AS e (id);
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) RETURNS jsonb
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1367,6 +1410,122 @@ BEGIN
     END LOOP;
     RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(enqueue_job.key)
         USING ERRCODE = 'serialization_failure';
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) RETURNS TABLE(place bigint, id bigint, outcome text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '5s'
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := clock_timestamp();
+    trace text := nullif(current_setting('hybrid_runner.traceparent', true), '');
+    left_over bigint[];
+    left_keys text[];
+    made_places bigint[];
+    made_ids bigint[];
+    conflict record;
+BEGIN
+    IF on_conflict IS NULL OR on_conflict NOT IN ('exists', 'error') OR unique_for IS NOT NULL
+        OR max_wait IS NOT NULL OR max_items IS NOT NULL
+        OR array_position(queues, NULL) IS NOT NULL
+        -- what one alone would be refused for in words of its own
+        OR EXISTS (SELECT FROM unnest(priorities) AS p (value) WHERE p.value IS NULL OR p.value NOT BETWEEN 0 AND 9)
+        OR EXISTS (SELECT FROM unnest(enqueue_jobs.max_attempts) AS m (value) WHERE m.value NOT BETWEEN 1 AND 1000)
+        OR EXISTS (SELECT FROM unnest(enqueue_jobs.max_snoozes) AS m (value) WHERE m.value < 0)
+        OR EXISTS (SELECT FROM unnest(keys) AS k (value) WHERE starts_with(k.value, '>'))
+    THEN
+        RETURN QUERY
+        WITH n AS MATERIALIZED (
+            SELECT given.*
+            FROM ROWS FROM (
+                unnest(kinds), unnest(payloads), unnest(queues), unnest(priorities), unnest(run_ats),
+                unnest(traceparents), unnest(enqueue_jobs.max_attempts), unnest(timeouts), unnest(finish_bys),
+                unnest(enqueue_jobs.data), unnest(delays), unnest(enqueue_jobs.max_snoozes), unnest(max_durations),
+                unnest(finish_withins), unnest(start_bys), unnest(keys)
+            ) WITH ORDINALITY AS given (
+                kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout,
+                finish_by, data, delay, max_snoozes, max_duration, finish_within, start_by, key, place
+            )
+            ORDER BY given.key COLLATE "C", given.place
+        )
+        SELECT n.place, e.id, e.outcome
+        FROM n
+        CROSS JOIN LATERAL hybrid_runner.enqueue_job(
+            n.kind, n.payload::jsonb, n.queue, n.key, n.priority,
+            coalesce(n.run_at, moment + n.place::float8 * interval '1 microsecond'
+                + coalesce(make_interval(secs => extract(epoch FROM n.delay)::float8), interval '0')),
+            NULL, n.max_attempts, n.timeout, n.finish_by, n.data::jsonb, n.traceparent, on_conflict,
+            n.max_snoozes, n.max_duration, n.finish_within, n.start_by, max_wait, unique_for, max_items
+        ) AS e;
+        RETURN;
+    END IF;
+
+    FOR tries IN 1..10 LOOP
+        WITH n AS MATERIALIZED (
+            SELECT given.*, nextval('hybrid_runner.jobs_id_seq') AS id
+            FROM ROWS FROM (
+                unnest(kinds), unnest(payloads), unnest(queues), unnest(priorities), unnest(run_ats),
+                unnest(traceparents), unnest(enqueue_jobs.max_attempts), unnest(timeouts), unnest(finish_bys),
+                unnest(enqueue_jobs.data), unnest(delays), unnest(enqueue_jobs.max_snoozes), unnest(max_durations),
+                unnest(finish_withins), unnest(start_bys), unnest(keys)
+            ) WITH ORDINALITY AS given (
+                kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout,
+                finish_by, data, delay, max_snoozes, max_duration, finish_within, start_by, key, place
+            )
+            WHERE left_over IS NULL OR given.place = ANY (left_over)
+        ),
+        made AS (
+            INSERT INTO hybrid_runner.jobs AS j (
+                id, kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by,
+                data, traceparent, max_snoozes, max_duration, finish_within, start_by
+            )
+            SELECT
+                n.id, n.kind, n.payload::jsonb, n.queue, n.key, n.priority,
+                coalesce(n.run_at, moment + n.place::float8 * interval '1 microsecond'
+                    + coalesce(make_interval(secs => extract(epoch FROM n.delay)::float8), interval '0')),
+                n.max_attempts, n.timeout, n.finish_by, n.data::jsonb, coalesce(n.traceparent, trace),
+                n.max_snoozes, n.max_duration, n.finish_within, n.start_by
+            FROM n
+            ORDER BY n.key COLLATE "C", n.place
+            ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
+            RETURNING j.id
+        )
+        SELECT
+            array_agg(n.place) FILTER (WHERE m.id IS NOT NULL), array_agg(n.id) FILTER (WHERE m.id IS NOT NULL),
+            array_agg(n.place) FILTER (WHERE m.id IS NULL), array_agg(n.key) FILTER (WHERE m.id IS NULL)
+        INTO made_places, made_ids, left_over, left_keys
+        FROM n
+        LEFT JOIN made AS m ON m.id = n.id;
+        RETURN QUERY SELECT u.place, u.id, 'inserted' FROM unnest(made_places, made_ids) AS u (place, id);
+        EXIT WHEN left_over IS NULL;
+
+        SELECT array_agg(u.place), array_agg(j.id) INTO made_places, made_ids
+        FROM unnest(left_over, left_keys) AS u (place, key)
+        INNER JOIN hybrid_runner.jobs AS j ON j.key = u.key;
+        IF on_conflict = 'error' AND made_ids IS NOT NULL THEN
+            SELECT h.id, u.key INTO conflict
+            FROM unnest(left_over, left_keys) AS u (place, key)
+            INNER JOIN unnest(made_places, made_ids) AS h (place, id) ON h.place = u.place
+            ORDER BY u.key COLLATE "C", u.place
+            LIMIT 1;
+            RAISE EXCEPTION 'key % is held by live job %', quote_literal(conflict.key), conflict.id
+                USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_one_live_job_per_key';
+        END IF;
+        RETURN QUERY SELECT u.place, u.id, 'exists' FROM unnest(made_places, made_ids) AS u (place, id);
+        -- Whose holder ended between the two statements: the key is free again.
+        left_over := ARRAY(
+            SELECT u.place FROM unnest(left_over) AS u (place)
+            EXCEPT SELECT m.place FROM unnest(made_places) AS m (place)
+        );
+        EXIT WHEN cardinality(left_over) = 0;
+        IF tries = 10 THEN
+            RAISE EXCEPTION 'keys change hands too fast: try again' USING ERRCODE = 'serialization_failure';
+        END IF;
+    END LOOP;
 END
 $$;
 
@@ -1785,6 +1944,30 @@ BEGIN
         WHERE s.name = its.name;
     END IF;
     RETURN free_tick.id;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.give_free_keys() RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    AS $$
+DECLARE
+    free text[];
+BEGIN
+    SELECT array_agg(substr(asleep.key, 2)) INTO free
+    FROM hybrid_runner.queues AS q
+    CROSS JOIN generate_series(0, 9) AS lane (priority)
+    CROSS JOIN LATERAL (
+        SELECT j.key
+        FROM hybrid_runner.jobs AS j
+        WHERE j.state = 'queued' AND j.queue = q.name AND j.priority = lane.priority
+            AND j.run_at = 'infinity' AND starts_with(j.key, '>')
+            AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS h WHERE h.key = substr(j.key, 2))
+        LIMIT 1000
+    ) AS asleep;
+    RETURN CASE WHEN free IS NULL THEN 0 ELSE hybrid_runner.pass_keys(free) END;
 END
 $$;
 
@@ -5410,6 +5593,8 @@ ALTER TABLE ONLY hybrid_runner.xid_history
 ALTER TABLE ONLY hybrid_runner.zone_rules
     ADD CONSTRAINT zone_rules_pkey PRIMARY KEY (is_one);
 
+CREATE INDEX jobs_by_start_by ON hybrid_runner.jobs USING btree (start_by) WHERE ((start_by IS NOT NULL) AND (state = 'queued'::hybrid_runner.job_state));
+
 CREATE INDEX jobs_due ON hybrid_runner.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'queued'::hybrid_runner.job_state);
 
 CREATE INDEX jobs_of_schedules ON hybrid_runner.jobs USING btree (schedule) WHERE (schedule IS NOT NULL);
@@ -5650,6 +5835,12 @@ GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], stat
 
 GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, traceparents text[], follow_ups text[], kinds text[], on_ends text[], attached boolean, by_row boolean, put_off boolean) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, most integer) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) TO hybrid_runner_worker;
@@ -5671,6 +5862,14 @@ GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.estimate(query text) FROM PUBLIC;
 
@@ -5699,6 +5898,12 @@ REVOKE ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) FROM PU
 GRANT ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.give_free_keys() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.give_free_keys() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.give_free_keys() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.has_room(id bigint, kind text, items jsonb, max_items integer) FROM PUBLIC;
 
