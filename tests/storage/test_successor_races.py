@@ -75,6 +75,8 @@ async def works(
     while idle < 30 or not done.is_set():
         taken = await claim(on, slots=chance.choice((1, 3)), worker_id=name)
         idle = 0 if taken else idle + 1
+        if not taken:  # as a worker does of which somebody held a job that it had claimed
+            await claim_calls.release_lost(on, "default", name, [])
         for each in taken:
             await asyncio.sleep(chance.choice((0, 0, 0.005)))
             assert each.key is not None
