@@ -33,7 +33,7 @@ async def enqueue_job(
     on: Fetches,
     job: NewJob,
     on_conflict: OnConflict,
-    limits: KeyLimits = NO_LIMITS,  # noqa: ARG001  # the SQL takes them soon
+    limits: KeyLimits = NO_LIMITS,
 ) -> Enqueued:
     """Store one job."""
     rows = await fetch(
@@ -55,6 +55,8 @@ async def enqueue_job(
         job.max_snoozes,
         job.max_duration,
         job.finish_within,
+        job.start_by,
+        *limits,
     )
     return Enqueued(*rows[0])
 
@@ -70,7 +72,7 @@ async def enqueue_groups(
     on: Fetches,
     groups: Sequence[Alike],
     on_conflict: OnConflict,
-    limits: KeyLimits = NO_LIMITS,  # noqa: ARG001  # the SQL takes them soon
+    limits: KeyLimits = NO_LIMITS,
 ) -> list[Enqueued]:
     """Store groups of jobs in one statement, in order.
 
@@ -85,7 +87,7 @@ async def enqueue_groups(
     columns = _columns(groups)
     if any(group.keys is not None for group in groups):
         keys = [key for group in groups for key in group.keys or [None] * len(group.payloads)]
-        rows = await fetch(on, "enqueue_many_keyed", *columns, keys, on_conflict)
+        rows = await fetch(on, "enqueue_many_keyed", *columns, keys, on_conflict, *limits)
         return [Enqueued(*row) for row in rows]
     return [Enqueued(row[0], "inserted") for row in await fetch(on, "enqueue_many", *columns)]
 
@@ -107,6 +109,7 @@ def _pattern(job: NewJob, payloads: Sequence[str]) -> list[Any]:
         job.max_snoozes,
         job.max_duration,
         job.finish_within,
+        job.start_by,
     ]
 
 
@@ -126,7 +129,7 @@ def _columns(groups: Sequence[Alike]) -> list[list[Any] | None]:
     return columns
 
 
-_BUDGETS = 3
+_BUDGETS = 4
 """How many of the last arguments are budgets: few jobs have any."""
 _OUT_OF_MEMORY = "53200"
 CARRIED = ("payload", "data", "progress", "errors", "history", "result")
