@@ -64,7 +64,8 @@ async def test_a_job_that_waits_for_the_one_that_has_its_key_says_so(
     behind = await client_calls.enqueue_job(database, NewJob("work", key="k"), "follow")
     [_, line, _] = (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()
     assert line.split()[0] == str(behind.id)
-    assert line.endswith(f"after job {holder.id}  waits for job {holder.id}, which has its key")
+    note = f"after job {holder.id} waits for job {holder.id}, which has its key"
+    assert " ".join(line.split()).endswith(note)
     shown = await succeeds_("jobs", "show", str(behind.id), "--dsn", dsn)
     assert f"job {holder.id}, which has its key" in shown
     await claim_calls.finish_jobs(database, [Finished(holder, State.COMPLETED, result="null")])
