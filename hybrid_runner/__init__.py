@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         EnqueueManyOptions,
         EnqueueOptions,
     )
+    from hybrid_runner.handlers.schedule_options import ScheduleOptions
     from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
     from hybrid_runner.model.job_events import JobEvent
     from hybrid_runner.model.jobs import (
@@ -47,6 +48,12 @@ if TYPE_CHECKING:
     )
     from hybrid_runner.model.kinds import KindView, UnknownKind
     from hybrid_runner.model.outcomes import Cancel, Fail, Repeat, Retry, Snooze
+    from hybrid_runner.model.schedules import (
+        DeclaredSchedule,
+        ScheduleSummary,
+        ScheduleView,
+        Tick,
+    )
     from hybrid_runner.model.source_views import Attached, Detached, LateRows, SourceView
     from hybrid_runner.model.sources import Columns, Words
     from hybrid_runner.policy.retry import RetryPolicy
@@ -74,6 +81,7 @@ __all__ = [
     "Confirmations",
     "DatabaseError",
     "DatabaseUnavailable",
+    "DeclaredSchedule",
     "Detached",
     "Ended",
     "EnqueueAnswer",
@@ -106,6 +114,9 @@ __all__ = [
     "RetryPolicy",
     "Runner",
     "RunnerError",
+    "ScheduleOptions",
+    "ScheduleSummary",
+    "ScheduleView",
     "SchemaMissing",
     "SchemaTooNew",
     "SchemaUnreleased",
@@ -116,6 +127,7 @@ __all__ = [
     "SourceView",
     "StaleClaim",
     "State",
+    "Tick",
     "Tries",
     "UnknownKind",
     "WaitTimeout",
@@ -142,6 +154,7 @@ _MODULES = {
         "EnqueueManyOptions",
         "EnqueueOptions",
     ),
+    "hybrid_runner.handlers.schedule_options": ("ScheduleOptions",),
     "hybrid_runner.handlers.ended": ("Ended",),
     "hybrid_runner.handlers.job": ("Job",),
     "hybrid_runner.model.job_events": ("JobEvent",),
@@ -164,6 +177,12 @@ _MODULES = {
         "Repeat",
         "Retry",
         "Snooze",
+    ),
+    "hybrid_runner.model.schedules": (
+        "DeclaredSchedule",
+        "ScheduleSummary",
+        "ScheduleView",
+        "Tick",
     ),
     "hybrid_runner.model.source_views": (
         "Attached",

@@ -20,6 +20,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern}\s*)+")
 LONGEST = timedelta(days=3650)
 """No duration is longer: ten years."""
+_LONGEST_SHOWN = 60
 
 
 def parse_duration(value: Duration) -> timedelta:
@@ -33,7 +34,7 @@ def parse_duration(value: Duration) -> timedelta:
 def _in_range(value: Duration) -> timedelta:
     duration = _parse(value)
     if not timedelta(0) <= duration <= LONGEST:
-        raise _OutOfRange(f"duration {value!r} is out of range: use zero to ten years")
+        raise _OutOfRange(f"duration {_shown(value)} is out of range: use zero to ten years")
     return duration
 
 
@@ -68,13 +69,13 @@ def _parse(value: Duration) -> timedelta:
         return value
     if isinstance(value, bool):
         raise ConfigurationError(
-            f"{value!r} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta"
+            f"{_shown(value)} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta"
         )
     if isinstance(value, (int, float)):
         return _from_seconds(float(value))
     if not isinstance(value, str):
         raise ConfigurationError(
-            f"{value!r} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta"
+            f"{_shown(value)} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta"
         )
     text = value.strip()
     try:
@@ -83,9 +84,15 @@ def _parse(value: Duration) -> timedelta:
         pass
     if not _WHOLE.fullmatch(text):
         raise ConfigurationError(
-            f"{value!r} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta"
+            f"{_shown(value)} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta"
         )
     return _from_seconds(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
+
+
+def _shown(value: object) -> str:
+    """Short, whatever was given."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _from_seconds(seconds: float) -> timedelta:

@@ -1,22 +1,27 @@
-"""What an application declares: handlers of kinds, and reconcilers."""
+"""What an application declares: handlers of kinds, reconcilers and schedules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Unpack, cast, overload
 
 from hybrid_runner.durations import Duration, parse_duration, parse_named
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.argument_keys import check_unique
 from hybrid_runner.handlers.declaration import JobDecorator, make_budgets, make_kind
-from hybrid_runner.handlers.kind import Executor, JobKind, Limits
+from hybrid_runner.handlers.kind import Executor, JobKind, Limits, P
 from hybrid_runner.handlers.members import members_of
 from hybrid_runner.handlers.reconciler import Reconciler, make_reconciler
 from hybrid_runner.handlers.registry import Registry
+from hybrid_runner.handlers.schedule_options import ScheduleOptions
+from hybrid_runner.handlers.schedules import make_schedule
 from hybrid_runner.model.jobs import MAX_ATTEMPTS, Keep
+from hybrid_runner.model.schedules import DeclaredSchedule
 from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.waiting.backoff import Backoff
+
+_NO_PAYLOAD: Any = {}
 
 
 class Declarations:
@@ -109,3 +114,31 @@ class Declarations:
             return reconciler
 
         return decorate
+
+    @overload
+    def schedule(
+        self,
+        name: str,
+        kind: JobKind[P, Any],
+        payload: P = ...,
+        **options: Unpack[ScheduleOptions],
+    ) -> DeclaredSchedule: ...
+    @overload
+    def schedule(
+        self, name: str, kind: str, payload: Any = ..., **options: Unpack[ScheduleOptions]
+    ) -> DeclaredSchedule: ...
+    def schedule(
+        self,
+        name: str,
+        kind: JobKind[Any, Any] | str,
+        payload: Any = _NO_PAYLOAD,
+        **options: Unpack[ScheduleOptions],
+    ) -> DeclaredSchedule:
+        """A job of this kind again and again, or once at a time: by `cron`, `every` or `at`. The
+        options are explained in `ScheduleOptions` and docs/schedules.md.
+
+        Workers write it down as they start, and it fires while one lives that declares it.
+        """
+        schedule = make_schedule(self.registry.get, name, kind, payload, options)
+        self.registry.add_schedule(schedule)
+        return schedule

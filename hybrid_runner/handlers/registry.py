@@ -1,4 +1,4 @@
-"""The kinds of jobs that an application knows, and its reconcilers."""
+"""The kinds of jobs that an application knows, its reconcilers and its schedules."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.handlers.reconciler import Reconciler
 from hybrid_runner.model.jobs import Keep, State
 from hybrid_runner.model.kinds import DeclaredKind
+from hybrid_runner.model.schedules import MOST_DECLARED, DeclaredSchedule
 from hybrid_runner.telemetry.feature_report import FeatureReport
 
 
@@ -20,6 +21,7 @@ class Registry:
     def __init__(self) -> None:
         self._kinds: dict[str, JobKind[Any, Any]] = {}
         self._reconcilers: dict[str, Reconciler] = {}
+        self._schedules: dict[str, DeclaredSchedule] = {}
         self.reports: list[FeatureReport] = []
         """What features that stand on jobs show of themselves in a worker."""
 
@@ -76,6 +78,24 @@ class Registry:
                 f"there are two reconcilers {reconciler.name!r}: give one of them another name"
             )
         self._reconcilers[reconciler.name] = reconciler
+
+    @property
+    def schedules(self) -> list[DeclaredSchedule]:
+        """Those that this process declares, by name."""
+        return [self._schedules[name] for name in sorted(self._schedules)]
+
+    def add_schedule(self, schedule: DeclaredSchedule) -> None:
+        """Make one known; ConfigurationError when its name is taken."""
+        if schedule.name in self._schedules:
+            raise ConfigurationError(
+                f"there are two schedules {schedule.name!r}: give one of them another name"
+            )
+        if len(self._schedules) == MOST_DECLARED:
+            raise ConfigurationError(
+                f"schedule {schedule.name!r}: an application declares {MOST_DECLARED:,} at most:"
+                " store the others with hybrid_runner.schedule(…) in SQL"
+            )
+        self._schedules[schedule.name] = schedule
 
     def keeps(self, usual: Keep) -> list[tuple[State, str, timedelta]]:
         """How long ended jobs are kept, as (state, kind, how long); `usual` is for kinds that say

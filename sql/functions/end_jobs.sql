@@ -2,6 +2,7 @@
 -- moved. Every job that ends comes this way: those that workers finish, rescue or find expired by
 -- finish_jobs.sql and finish_followed_jobs.sql, all others by cancel(). What is to happen whenever
 -- a job ends belongs here.
+-- A tick of its schedule that waits for the end of a job has its turn (free_tick).
 -- A claim that is not the job's own any more moves nothing; a claim that is NULL stands for whoever
 -- has a lock on the row.
 -- States that are NULL are all completed, results that are NULL all JSON null, errors that are NULL
@@ -41,9 +42,11 @@ BEGIN
                 INSERT INTO hybrid_runner.archive AS a
                 SELECT t.*
                 FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
-                RETURNING a.id, a.key
+                RETURNING a.id, a.key, a.schedule
             )
-            SELECT array_agg(m.id), array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
+            SELECT
+                array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
+                array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
             INTO ended, free
             FROM moved AS m;
             IF free IS NOT NULL THEN
@@ -80,9 +83,11 @@ BEGIN
             SELECT g.*
             FROM gone AS g
             WHERE (SELECT count(*) FROM written) IS NOT NULL
-            RETURNING a.id, a.key
+            RETURNING a.id, a.key, a.schedule
         )
-        SELECT array_agg(m.id), array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
+        SELECT
+            array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
+            array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
         INTO ended, free
         FROM moved AS m;
         IF free IS NOT NULL THEN
@@ -161,9 +166,11 @@ BEGIN
             FROM gone AS g
             LEFT JOIN made AS s ON s.follows = g.id
             WHERE NOT has_rows OR (SELECT count(*) FROM written) IS NOT NULL
-            RETURNING a.id, a.key
+            RETURNING a.id, a.key, a.schedule
         )
-        SELECT array_agg(m.id), array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
+        SELECT
+            array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
+            array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
         INTO ended, free
         FROM moved AS m;
         IF free IS NOT NULL THEN
