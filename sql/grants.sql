@@ -42,12 +42,8 @@ BEGIN
         ) ON hybrid_runner.jobs TO hybrid_runner_producer;
         GRANT SELECT (id) ON hybrid_runner.jobs TO hybrid_runner_producer;
         GRANT EXECUTE ON FUNCTION
-<<<<<<< HEAD
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.key_of,
-=======
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
             hybrid_runner.key_of,
->>>>>>> key-sql
             hybrid_runner.queue_of, hybrid_runner.similar_kind,
             hybrid_runner.schedule, hybrid_runner.unschedule, hybrid_runner.pause_schedule,
             hybrid_runner.resume_schedule, hybrid_runner.run_now, hybrid_runner.next_fire,
