@@ -1427,7 +1427,7 @@ DECLARE
     left_keys text[];
     made_places bigint[];
     made_ids bigint[];
-    conflict record;
+    taken record;
 BEGIN
     IF on_conflict IS NULL OR on_conflict NOT IN ('exists', 'error') OR unique_for IS NOT NULL
         OR max_wait IS NOT NULL OR max_items IS NOT NULL
@@ -1507,12 +1507,12 @@ BEGIN
         FROM unnest(left_over, left_keys) AS u (place, key)
         INNER JOIN hybrid_runner.jobs AS j ON j.key = u.key;
         IF on_conflict = 'error' AND made_ids IS NOT NULL THEN
-            SELECT h.id, u.key INTO conflict
+            SELECT h.id, u.key INTO taken
             FROM unnest(left_over, left_keys) AS u (place, key)
             INNER JOIN unnest(made_places, made_ids) AS h (place, id) ON h.place = u.place
             ORDER BY u.key COLLATE "C", u.place
             LIMIT 1;
-            RAISE EXCEPTION 'key % is held by live job %', quote_literal(conflict.key), conflict.id
+            RAISE EXCEPTION 'key % is held by live job %', quote_literal(taken.key), taken.id
                 USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_one_live_job_per_key';
         END IF;
         RETURN QUERY SELECT u.place, u.id, 'exists' FROM unnest(made_places, made_ids) AS u (place, id);
