@@ -42,11 +42,11 @@ BEGIN
                 INSERT INTO hybrid_runner.archive AS a
                 SELECT t.*
                 FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
-                RETURNING
-                    a.key,
-                    CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END AS id
+                RETURNING a.id, a.key, a.schedule
             )
-            SELECT array_agg(m.id), array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
+            SELECT
+                array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
+                array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
             INTO ended, free
             FROM moved AS m;
             IF free IS NOT NULL THEN
@@ -83,11 +83,11 @@ BEGIN
             SELECT g.*
             FROM gone AS g
             WHERE (SELECT count(*) FROM written) IS NOT NULL
-            RETURNING
-                    a.key,
-                    CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END AS id
+            RETURNING a.id, a.key, a.schedule
         )
-        SELECT array_agg(m.id), array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
+        SELECT
+            array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
+            array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
         INTO ended, free
         FROM moved AS m;
         IF free IS NOT NULL THEN
@@ -166,11 +166,11 @@ BEGIN
             FROM gone AS g
             LEFT JOIN made AS s ON s.follows = g.id
             WHERE NOT has_rows OR (SELECT count(*) FROM written) IS NOT NULL
-            RETURNING
-                    a.key,
-                    CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END AS id
+            RETURNING a.id, a.key, a.schedule
         )
-        SELECT array_agg(m.id), array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
+        SELECT
+            array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
+            array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
         INTO ended, free
         FROM moved AS m;
         IF free IS NOT NULL THEN
