@@ -285,6 +285,24 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_monitors.close_host(host text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    -- As a key, which concerns open_hosts() alone: rounds and other readers wait for nobody.
+    PERFORM FROM hybrid_monitors.hosts AS h WHERE h.host = close_host.host FOR UPDATE NOWAIT;
+    RETURN FOUND
+        AND NOT EXISTS (
+            SELECT FROM hybrid_monitors.services AS s WHERE s.host = close_host.host AND s.active)
+        AND NOT EXISTS (
+            SELECT FROM hybrid_monitors.standings AS t WHERE t.host = close_host.host);
+EXCEPTION WHEN lock_not_available THEN
+    RETURN false; -- somebody opens it at this moment
+END
+$$;
+
 CREATE FUNCTION hybrid_monitors.drop_partitions(most integer DEFAULT 20) RETURNS TABLE(what text, partition text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -488,6 +506,12 @@ DECLARE
     host text;
     opened integer;
 BEGIN
+    -- Whoever ends the job of one of them has ended it before this looks, or looks after this: by
+    -- close_host().
+    PERFORM FROM hybrid_monitors.hosts AS h
+    WHERE h.host = ANY (open_hosts.hosts)
+    ORDER BY h.host COLLATE "C"
+    FOR KEY SHARE;
     closed := ARRAY(
         SELECT h.host
         FROM (
@@ -1171,7 +1195,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_monitors.services_changed(hosts text[]) RETURNS void
+CREATE FUNCTION hybrid_monitors.services_changed(hosts text[], are_opened boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1186,7 +1210,7 @@ BEGIN
     FROM (
         SELECT n.host, (row_number() OVER () - 1) / 500 AS batch
         FROM unnest(services_changed.hosts) AS n (host)
-        WHERE NOT EXISTS (
+        WHERE services_changed.are_opened OR NOT EXISTS (
             SELECT FROM hybrid_runner.jobs AS j WHERE j.key = 'monitors:' || n.host)
     ) AS h
     GROUP BY h.batch;
@@ -1210,7 +1234,7 @@ CREATE FUNCTION hybrid_monitors.services_inserted() RETURNS trigger
     AS $$
 BEGIN
     PERFORM hybrid_monitors.services_changed(ARRAY(
-        SELECT DISTINCT i.host FROM inserted AS i WHERE i.active));
+        SELECT DISTINCT i.host FROM inserted AS i WHERE i.active), are_opened => true);
     RETURN NULL;
 END
 $$;
@@ -1230,13 +1254,25 @@ CREATE FUNCTION hybrid_monitors.services_updated() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+DECLARE
+    with_more text[]; -- to do there than before
+    others text[];
 BEGIN
-    PERFORM hybrid_monitors.services_changed(ARRAY(
-        SELECT DISTINCT h.host
+    SELECT
+        array_agg(c.host) FILTER (WHERE c.has_more), array_agg(c.host) FILTER (WHERE NOT c.has_more)
+    INTO with_more, others
+    FROM (
+        SELECT
+            h.host,
+            bool_or(h.host = n.host AND n.active AND (o.host <> n.host OR NOT o.active)) AS has_more
         FROM old_rows AS o
         JOIN new_rows AS n ON n.id = o.id
         CROSS JOIN LATERAL unnest(ARRAY[o.host, n.host]) AS h (host)
-        WHERE (o.active OR n.active) AND to_jsonb(o) IS DISTINCT FROM to_jsonb(n)));
+        WHERE (o.active OR n.active) AND to_jsonb(o) IS DISTINCT FROM to_jsonb(n)
+        GROUP BY h.host
+    ) AS c;
+    PERFORM hybrid_monitors.services_changed(with_more, are_opened => true);
+    PERFORM hybrid_monitors.services_changed(others);
     RETURN NULL;
 END
 $$;
@@ -1650,7 +1686,7 @@ BEGIN
         CASE WHEN h.round_job = take_round.job_id AND h.round_claim = take_round.claim
             THEN h.round_services ELSE '{}' END
     INTO last_look, on_its_way
-    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR UPDATE;
+    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR NO KEY UPDATE;
     is_known := FOUND;
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
@@ -2215,6 +2251,12 @@ REVOKE ALL ON FUNCTION hybrid_monitors.check_service() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.check_window() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION hybrid_monitors.close_host(host text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.close_host(host text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.close_host(host text) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) TO hybrid_runner_worker;
@@ -2317,7 +2359,7 @@ GRANT ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) TO hybri
 
 GRANT ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.services_changed(hosts text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_monitors.services_changed(hosts text[], are_opened boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.services_deleted() FROM PUBLIC;
 

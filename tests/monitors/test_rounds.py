@@ -389,7 +389,7 @@ async def test_a_stop_in_the_middle_gives_the_services_back_at_once(
 async def test_a_host_without_services_gives_its_job_up(
     monitors_dsn: str, monitored: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid_runner.monitors.round.IDLE", timedelta(milliseconds=100))
+    monkeypatch.setattr("hybrid_runner.monitors.kinds.IDLE", timedelta(milliseconds=100))
     fakes = FakeServices([FakeService("orders")])
     async with fakes, polling(monitors_dsn) as (monitors, _):
         await monitors.add("orders", fakes.url("orders"))
@@ -399,6 +399,22 @@ async def test_a_host_without_services_gives_its_job_up(
         await until_fetched(monitored, ROUNDS, 0)
         await monitors.add("orders", fakes.url("orders"))
         await until(lambda: visits(fakes, "orders") == 2)
+
+
+async def test_a_new_service_wakes_the_job_of_a_host_that_had_none_left(
+    monitors_dsn: str, monitored: Connection
+) -> None:
+    """C1: its job has long to wait, and waits for the signal of its host."""
+    fakes = FakeServices([FakeService("orders")])
+    async with fakes, polling(monitors_dsn) as (monitors, _):
+        await monitors.add("orders", fakes.url("orders"))
+        await until_fetched(monitored, POLLED, 1)
+        await monitors.remove("orders")
+        await told(monitored, "service:stopped")
+        idle = f"{IDLE} AND waits_for = 'monitors:127.0.0.1' AND run_at > now() + interval '9 min'"
+        await until_fetched(monitored, idle, 1)
+        await monitors.add("orders", fakes.url("orders"))
+        await told(monitored, "service:started", 2)
 
 
 async def test_without_a_network_polls_are_missed_and_nobody_is_called_down(

@@ -33,7 +33,7 @@ BEGIN
         CASE WHEN h.round_job = take_round.job_id AND h.round_claim = take_round.claim
             THEN h.round_services ELSE '{}' END
     INTO last_look, on_its_way
-    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR UPDATE;
+    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR NO KEY UPDATE;
     is_known := FOUND;
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
