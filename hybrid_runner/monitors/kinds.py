@@ -66,7 +66,7 @@ def declare_kinds(app: App, rounds: Rounds) -> None:
     async def upkeep(_: dict[str, Any], job: Job) -> Repeat | None:
         await monitor_calls.upkeep(await app.pool())
         # Any producer may store others, which are not to stay for ever.
-        return Repeat(UPKEEP_EVERY) if job.key == _UPKEEP_KEY else None
+        return Repeat(UPKEEP_EVERY, wake_on=job.key) if job.key == _UPKEEP_KEY else None
 
     @app.reconcile("1m", kind=round_of_host, key="monitors:{host}")
     def monitored_hosts() -> str:

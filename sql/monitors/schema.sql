@@ -496,6 +496,20 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_monitors.mend_set_back(host text, looked timestamp with time zone) RETURNS void
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    UPDATE hybrid_monitors.standings AS t SET
+        due_at = least(t.due_at, mend_set_back.looked + s.every * hybrid_monitors.phase_of(s.id)),
+        polled_at = least(t.polled_at, mend_set_back.looked),
+        since = least(t.since, mend_set_back.looked),
+        contrary_since = least(t.contrary_since, mend_set_back.looked),
+        opened_at = least(t.opened_at, mend_set_back.looked)
+    FROM hybrid_monitors.services AS s
+    WHERE t.host = mend_set_back.host AND s.id = t.service_id
+$$;
+
 CREATE FUNCTION hybrid_monitors.open_hosts(hosts text[] DEFAULT NULL::text[]) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -632,7 +646,7 @@ BEGIN
         FROM jsonb_array_elements(round -> 'standings') AS d (decided));
     -- What was taken and is not recorded, or was dropped, is to be looked at again at once.
     UPDATE hybrid_monitors.hosts AS h SET
-        looked_at = now,
+        looked_at = greatest(h.looked_at, now), -- the next one notices a clock that was set back
         next_due_at = least(
             h.next_due_at, first_due,
             CASE WHEN cardinality(kept) < cardinality(mentioned)
@@ -1690,6 +1704,10 @@ BEGIN
     is_known := FOUND;
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
+    IF last_look > looked + interval '5 seconds' THEN
+        PERFORM hybrid_monitors.mend_set_back(take_round.host, looked);
+        last_look := looked;
+    END IF;
 
     FOR pass IN 1..2 LOOP -- the second time when some were put off
         own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);
@@ -1789,6 +1807,29 @@ CREATE FUNCTION hybrid_monitors.upkeep_ended() RETURNS timestamp with time zone
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     UPDATE hybrid_monitors.upkeep_runs AS r SET ended_at = clock_timestamp() RETURNING r.ended_at
+$$;
+
+CREATE FUNCTION hybrid_monitors.wake_set_back() RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    woken integer;
+BEGIN
+    INSERT INTO hybrid_runner.signals (key)
+    SELECT j.key
+    FROM (
+        SELECT 'monitors:' || h.host AS key FROM hybrid_monitors.hosts AS h
+        WHERE h.looked_at > clock_timestamp() + interval '5 seconds'
+        UNION ALL
+        SELECT 'monitors.upkeep' FROM hybrid_monitors.upkeep_runs AS r
+        WHERE r.ended_at > clock_timestamp() + interval '5 seconds'
+    ) AS ahead
+    JOIN hybrid_runner.jobs AS j ON j.key = ahead.key
+    WHERE j.state = 'queued' AND j.waits_for = j.key AND j.run_at > clock_timestamp();
+    GET DIAGNOSTICS woken = ROW_COUNT;
+    RETURN woken;
+END
 $$;
 
 CREATE FUNCTION hybrid_monitors.why_suppressed(id bigint, depends_on bigint, labels jsonb, quiet_until timestamp with time zone) RETURNS text
@@ -2303,6 +2344,8 @@ GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hyb
 
 GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_monitors.mend_set_back(host text, looked timestamp with time zone) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) TO hybrid_runner_worker;
@@ -2410,6 +2453,12 @@ REVOKE ALL ON FUNCTION hybrid_monitors.upkeep_ended() FROM PUBLIC;
 GRANT ALL ON FUNCTION hybrid_monitors.upkeep_ended() TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_monitors.upkeep_ended() TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.wake_set_back() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.wake_set_back() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.wake_set_back() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.why_suppressed(id bigint, depends_on bigint, labels jsonb, quiet_until timestamp with time zone) FROM PUBLIC;
 

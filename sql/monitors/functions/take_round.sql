@@ -37,6 +37,10 @@ BEGIN
     is_known := FOUND;
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
+    IF last_look > looked + interval '5 seconds' THEN
+        PERFORM hybrid_monitors.mend_set_back(take_round.host, looked);
+        last_look := looked;
+    END IF;
 
     FOR pass IN 1..2 LOOP -- the second time when some were put off
         own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);

@@ -9,7 +9,7 @@ from hybrid_runner.model.monitors import Stopped
 from hybrid_runner.monitors.answers.expect import compile_expect
 from hybrid_runner.storage import monitor_calls, service_calls
 from hybrid_runner.storage.connections.connection import Connection
-from tests.support.monitored import ADD_MANY, add, good, play
+from tests.support.monitored import ADD_MANY, add, age, good, play
 
 
 async def due(on: Connection, name: str, seconds: float) -> None:
@@ -263,19 +263,6 @@ async def test_a_new_service_alone_goes_at_once_beside_many_that_were_put_off(
     await played.poll()
     await add(monitored, "alone", "http://h0.internal/")
     assert [each.name for each in (await played.take()).services] == ["alone"]
-
-
-async def age(on: Connection, seconds: float) -> None:
-    """As if nobody had polled for so long."""
-    await on.execute(
-        "UPDATE hybrid_monitors.standings SET due_at = due_at - make_interval(secs => $1),"
-        " polled_at = polled_at - make_interval(secs => $1)",
-        seconds,
-    )
-    await on.execute(
-        "UPDATE hybrid_monitors.hosts SET looked_at = looked_at - make_interval(secs => $1)",
-        seconds,
-    )
 
 
 async def test_after_a_restart_what_came_due_meanwhile_is_spread_and_then_polled(
