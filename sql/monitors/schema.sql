@@ -438,9 +438,40 @@ BEGIN
         FOR NO KEY UPDATE OF o SKIP LOCKED
     );
     GET DIAGNOSTICS n = ROW_COUNT;
-    RETURN forgotten + n;
+    RETURN forgotten + n + hybrid_monitors.forget_strays(most);
 END
 $$;
+
+CREATE FUNCTION hybrid_monitors.forget_strays(most integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    kept record;
+
+    forgotten integer := 0;
+
+    n integer;
+
+BEGIN
+    FOR kept IN SELECT r.what, r.keep FROM hybrid_monitors.retention AS r ORDER BY r.what LOOP
+        EXECUTE format(
+            'DELETE FROM hybrid_monitors.%1$I AS d WHERE d.ctid = ANY (ARRAY('
+            'SELECT o.ctid FROM hybrid_monitors.%1$I AS o WHERE o.%2$I < $1 LIMIT $2 '
+            'FOR UPDATE SKIP LOCKED))',
+            kept.what || '_default', CASE kept.what WHEN 'hours' THEN 'hour' ELSE 'at' END)
+        USING now() - kept.keep, most;
+
+        GET DIAGNOSTICS n = ROW_COUNT;
+
+        forgotten := forgotten + n;
+
+    END LOOP;
+
+    RETURN forgotten;
+
+END
+$_$;
 
 CREATE FUNCTION hybrid_monitors.is_short_text(value jsonb) RETURNS boolean
     LANGUAGE sql IMMUTABLE
@@ -482,14 +513,18 @@ BEGIN
         SELECT r.what, r.unit, ('1 ' || r.unit)::interval AS width FROM hybrid_monitors.retention AS r
         ORDER BY r.what
     LOOP
-        SELECT coalesce(max(p.upper), date_trunc(wanted.unit, now())) INTO opens
-        FROM hybrid_monitors.partitions AS p
-        WHERE p.what = wanted.what AND p.upper > date_trunc(wanted.unit, now());
+        opens := date_trunc(wanted.unit, now());
         WHILE opens <= now() + make_interval(days => days_ahead) LOOP
-            closes := date_trunc(wanted.unit, opens) + wanted.width;
-            PERFORM hybrid_monitors.add_partition(wanted.what, opens, closes);
+            SELECT max(p.upper) INTO closes FROM hybrid_monitors.partitions AS p
+            WHERE p.what = wanted.what AND p.lower <= opens AND p.upper > opens;
+            IF closes IS NULL THEN
+                SELECT least(date_trunc(wanted.unit, opens) + wanted.width, min(p.lower)) INTO closes
+                FROM hybrid_monitors.partitions AS p
+                WHERE p.what = wanted.what AND p.lower > opens;
+                PERFORM hybrid_monitors.add_partition(wanted.what, opens, closes);
+                made := made + 1;
+            END IF;
             opens := closes;
-            made := made + 1;
         END LOOP;
     END LOOP;
     RETURN made;
@@ -1146,6 +1181,10 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
+    -- Postgres's clock was forward and is set back: these hours come once more.
+    IF until > now() THEN
+        until := date_trunc('hour', now());
+    END IF;
     SELECT date_trunc('hour', min(l.at)) INTO oldest FROM hybrid_monitors.latencies AS l
     WHERE l.at >= coalesce(until, '-infinity');
     -- Hours in which nobody polled are passed over.
@@ -1174,7 +1213,10 @@ BEGIN
         WHERE l.at >= oldest AND l.at < oldest + interval '1 hour'
         GROUP BY u.dependency_id, 2
     ) AS b
-    GROUP BY b.dependency_id;
+    GROUP BY b.dependency_id
+    ON CONFLICT (dependency_id, hour) DO UPDATE SET
+        answers = excluded.answers, sum_ms = excluded.sum_ms, max_ms = excluded.max_ms,
+        buckets = excluded.buckets;
     UPDATE hybrid_monitors.upkeep_runs AS r SET rolled_up_until = oldest + interval '1 hour';
     RETURN true;
 END
@@ -2315,6 +2357,8 @@ REVOKE ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) FROM PUBLI
 GRANT ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.forget_strays(most integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.is_short_text(value jsonb) FROM PUBLIC;
 
