@@ -257,8 +257,8 @@ BEGIN
             'service_id or label must be given, not both: label {} is all services'
         WHEN NEW.label IS NOT NULL AND jsonb_typeof(NEW.label) <> 'object' THEN
             'label must be an object, such as {"team": "billing"}'
-        WHEN octet_length(NEW.label::text) > 8192 THEN
-            'label has more than 8192 bytes of JSON: make it shorter'
+        WHEN octet_length(NEW.label::text) > 1024 THEN
+            'label has more than 1024 bytes of JSON: make it shorter'
         WHEN (NEW.begins >= '1970-01-01 UTC' AND NEW.begins < '9999-01-01 UTC') IS NOT TRUE THEN
             'begins must be between 1970 and 9999, not ' || coalesce(NEW.begins::text, 'NULL')
         WHEN (NEW.ends > NEW.begins AND NEW.ends < '9999-01-01 UTC') IS NOT TRUE THEN
@@ -272,6 +272,10 @@ BEGIN
                 <= extract(epoch FROM NEW.ends) - extract(epoch FROM NEW.begins)
                 THEN 'every must be longer than from begins to ends' END)
     END;
+    IF refusal IS NULL AND NEW.label IS NOT NULL THEN -- as labels of services are
+        SELECT min(hybrid_monitors.refusal_of_equals('label.' || left(l.key, 100), l.value) COLLATE "C")
+        INTO refusal FROM jsonb_each(NEW.label) AS l;
+    END IF;
     IF refusal IS NULL AND TG_OP = 'INSERT' AND (
         SELECT count(*) FROM (SELECT FROM hybrid_monitors.windows LIMIT most) AS w
     ) = most THEN
@@ -1380,13 +1384,15 @@ BEGIN
     IF EXISTS (
         SELECT FROM hybrid_monitors.standings AS t
         JOIN hybrid_monitors.services AS s ON s.id = t.service_id
-        WHERE t.host = spread_services.host AND t.due_at > last_look
-            AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4)
+        WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
+            AND greatest(t.due_at, last_look)
+                < looked - least(interval '10 seconds', s.every * 1.4)
     ) THEN
         UPDATE hybrid_monitors.standings AS t
         SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
         FROM hybrid_monitors.services AS s
-        WHERE t.host = spread_services.host AND t.due_at > last_look AND t.due_at <= looked
+        WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
+            AND t.due_at <= looked
             -- not one that was put off since its last poll: it would never be polled
             AND t.is_started AND t.due_at <= t.polled_at + s.every
             AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
@@ -1696,8 +1702,10 @@ BEGIN
         SELECT
             s.id, t.polled_at, t.service_id IS NULL AS is_new, a.id IS NOT NULL AS is_asked,
             s.id <> ALL (on_its_way) AS is_free,
-            t.due_at > last_look
-                AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
+            -- What came due in the last seconds before that look waited for the next one.
+            t.due_at > last_look - interval '5 seconds'
+                AND greatest(t.due_at, last_look)
+                    < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
             CASE WHEN t.url = s.url AND a.id IS NULL THEN t.due_at ELSE '-infinity' END AS due
         FROM hybrid_monitors.services AS s
         LEFT JOIN hybrid_monitors.standings AS t
@@ -2089,11 +2097,44 @@ CREATE TABLE hybrid_monitors.windows (
 );
 
 CREATE VIEW hybrid_monitors.maintained AS
- SELECT id AS service_id
-   FROM hybrid_monitors.services s
-  WHERE ((quiet_until > now()) OR (EXISTS ( SELECT
+ WITH open_windows AS MATERIALIZED (
+         SELECT DISTINCT w.service_id,
+            w.label
            FROM hybrid_monitors.windows w
-          WHERE (((w.service_id = s.id) OR (s.labels @> w.label)) AND hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())))));
+          WHERE hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
+        ), rarest AS MATERIALIZED (
+         SELECT DISTINCT ON (p.label) p.label,
+            p.key,
+            p.value
+           FROM ( SELECT o.label,
+                    e.key,
+                    e.value,
+                    count(*) OVER (PARTITION BY e.key, e.value) AS windows
+                   FROM (open_windows o
+                     CROSS JOIN LATERAL jsonb_each(o.label) e(key, value))) p
+          ORDER BY p.label, p.windows, p.key
+        )
+ SELECT s.id AS service_id
+   FROM hybrid_monitors.services s
+  WHERE ((s.quiet_until > now()) OR (s.id IN ( SELECT o.service_id
+           FROM open_windows o)) OR (EXISTS ( SELECT
+           FROM open_windows o
+          WHERE (o.label = '{}'::jsonb))))
+UNION
+ SELECT p.id AS service_id
+   FROM (( SELECT l.id,
+            l.labels,
+            e.key,
+            e.value
+           FROM (( SELECT s.id,
+                    (s.labels || '{}'::jsonb) AS labels
+                   FROM hybrid_monitors.services s
+                 OFFSET 0) l
+             CROSS JOIN LATERAL jsonb_each(l.labels) e(key, value))
+         OFFSET 0) p
+     JOIN rarest r ON (((r.key = p.key) AND (r.value = p.value))))
+  WHERE ((p.labels @> r.label) AND (EXISTS ( SELECT
+           FROM rarest)));
 
 CREATE TABLE hybrid_monitors.migrations (
     version integer NOT NULL,
@@ -2103,20 +2144,13 @@ CREATE TABLE hybrid_monitors.migrations (
 );
 
 CREATE VIEW hybrid_monitors.overview AS
- WITH open_windows AS MATERIALIZED (
-         SELECT w.service_id,
-            w.label
-           FROM hybrid_monitors.windows w
-          WHERE hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
-        )
  SELECT s.id,
     s.name,
     s.host,
         CASE
             WHEN (NOT s.active) THEN 'paused'::text
-            WHEN ((s.quiet_until > now()) OR (EXISTS ( SELECT
-               FROM open_windows w
-              WHERE ((w.service_id = s.id) OR (s.labels @> w.label))))) THEN 'maintenance'::text
+            WHEN (s.id IN ( SELECT m.service_id
+               FROM hybrid_monitors.maintained m)) THEN 'maintenance'::text
             WHEN (st.polled_at IS NULL) THEN 'unknown'::text
             WHEN st.is_down THEN 'down'::text
             ELSE 'up'::text

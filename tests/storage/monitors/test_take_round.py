@@ -282,6 +282,21 @@ async def test_after_a_restart_what_came_due_meanwhile_is_spread_and_then_polled
     assert len((await played.take()).services) >= 89
 
 
+async def test_what_came_due_while_the_last_round_went_on_is_spread_after_a_restart(
+    monitored: Connection,
+) -> None:
+    """Polls keep their places in time, so it is a batch that comes due just after the look."""
+    await monitored.execute(ADD_MANY, 90, 1)
+    played = await play(monitored, "h0.internal")
+    await played.poll()
+    await monitored.execute(
+        "UPDATE hybrid_monitors.standings AS t SET due_at = h.looked_at - interval '3 ms',"
+        " polled_at = h.looked_at - interval '30 s' FROM hybrid_monitors.hosts AS h"
+    )
+    await age(monitored, 45)
+    assert len((await played.take()).services) <= 1
+
+
 async def test_what_is_late_since_its_host_is_busy_is_not_put_off(monitored: Connection) -> None:
     await monitored.execute(ADD_MANY, 90, 1)
     played = await play(monitored, "h0.internal")
