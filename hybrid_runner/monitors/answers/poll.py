@@ -120,8 +120,7 @@ def _judged(each: _Prepared, answer: Answer, headers: Filled, now: datetime) -> 
     try:
         parsed = _parsed(each, answer, now)
     except Exception as error:
-        failed = poll_failed(error)
-        failed.line = headers.hide_text(failed.line)
+        failed = poll_failed(error, headers.hide_text)
         return _failed(service, failed, answer.latency_ms, answer.certificate_ends_at)
     return Polled(
         service_id=service.id,
