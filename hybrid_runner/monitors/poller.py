@@ -16,8 +16,8 @@ from hybrid_runner.monitors.answers.addresses import AddressRules
 from hybrid_runner.monitors.answers.poll import poll_group
 from hybrid_runner.monitors.answers.secrets import Secret
 from hybrid_runner.monitors.answers.session import open_session
+from hybrid_runner.monitors.turns import Turn, Turns
 from hybrid_runner.policy.connectivity import Connectivity
-from hybrid_runner.resilience.host_limits import HostLimits
 from hybrid_runner.telemetry.metrics.monitor_counters import MonitorCounters
 
 Found = Callable[[Service, Polled], None]
@@ -34,7 +34,7 @@ class Poller:
         counters: MonitorCounters,
     ) -> None:
         self._per_host = per_host
-        self._limits = HostLimits(per_host)
+        self._turns = Turns(per_host)
         self._rules = rules
         self._secrets = secrets
         self._counters = counters
@@ -57,19 +57,19 @@ class Poller:
 
         async def poll_some() -> None:
             for group in _until(groups, until):
-                async with self._limits.place(host):  # given back as this one ends
+                async with self._turns.turn(group[0].url) as turn:  # given back as this one ends
                     self._counters.count_host_wait(time.monotonic() - began)
-                    await self._poll_group(host, group, now, found)
+                    await self._poll_group(host, group, now, found, turn)
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._per_host):
                 tasks.create_task(poll_some())
 
     async def _poll_group(
-        self, host: str, group: Sequence[Service], now: datetime, found: Found
+        self, host: str, group: Sequence[Service], now: datetime, found: Found, turn: Turn
     ) -> None:
         session = await self._session()
-        polls = await poll_group(session, group, now=now, secrets=self._secrets)
+        polls = await poll_group(session, group, now=now, secrets=self._secrets, move=turn.move)
         first = polls[0]
         self._connectivity.note(host, is_local=first.is_local, at=time.monotonic())
         self._counters.count_request(first.phases)

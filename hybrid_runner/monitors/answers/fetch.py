@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import aiohttp
 from yarl import URL
@@ -21,6 +22,8 @@ from hybrid_runner.monitors.answers.session import CertifiedResponse, Phases
 from hybrid_runner.monitors.answers.storable import one_line
 from hybrid_runner.monitors.answers.urls import check_url
 
+Move: TypeAlias = Callable[[str], Awaitable[None]]
+"""Waits until this address may be asked, and no other one."""
 REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 
 
@@ -34,6 +37,7 @@ class Request:
     timeout: timedelta
     reads_body: bool
     """Somebody wants to know what is in it."""
+    move: Move | None = None
 
 
 async def fetch(session: aiohttp.ClientSession, request: Request, phases: Phases) -> Answer:
@@ -44,6 +48,10 @@ async def fetch(session: aiohttp.ClientSession, request: Request, phases: Phases
             answer = await _follow(session, request, phases)
     except Exception as error:
         if isinstance(error, TimeoutError) and limit.expired():
+            if phases.is_waiting:
+                failed = PollFailed("timeout", "too many are asked where it was redirected to")
+                failed.is_put_off = True
+                raise failed from None
             line = f"no answer within {duration_text(request.timeout)} {phases.doing}"
             # Nobody answers for any name: that is rather this side's than the service's fault.
             raise PollFailed("timeout", line, is_local=phases.is_resolving) from None
@@ -51,7 +59,7 @@ async def fetch(session: aiohttp.ClientSession, request: Request, phases: Phases
         raise poll_failed(error, headers.hide_text, headers.hide_quoted) from None
     finally:
         phases.end()
-    answer.latency_ms = round((time.perf_counter() - began) * 1000)
+    answer.latency_ms = round((time.perf_counter() - began - phases.waited) * 1000)
     return answer
 
 
@@ -68,6 +76,9 @@ async def _follow(session: aiohttp.ClientSession, request: Request, phases: Phas
         if url in seen:
             raise PollFailed("redirect", f"redirects go in circles: {shown_url(url)} comes again")
         seen.add(url)
+        if request.move is not None:
+            with phases.waiting():
+                await request.move(str(url))
     raise PollFailed("redirect", f"more redirects than it may follow: {request.follow}")
 
 

@@ -16,7 +16,7 @@ from hybrid_runner.model.monitors import Polled, Service
 from hybrid_runner.monitors.answers.dependencies import Parsed, parse_dependencies
 from hybrid_runner.monitors.answers.expect import Node, compile_expect, leaves
 from hybrid_runner.monitors.answers.failures import PollFailed, poll_failed
-from hybrid_runner.monitors.answers.fetch import REDIRECTS, Request, fetch
+from hybrid_runner.monitors.answers.fetch import REDIRECTS, Move, Request, fetch
 from hybrid_runner.monitors.answers.headers import Filled, check_headers, fill_headers
 from hybrid_runner.monitors.answers.judging import Answer, check_expected
 from hybrid_runner.monitors.answers.mapping import compile_mapping
@@ -43,11 +43,13 @@ async def poll_group(
     *,
     now: datetime,
     secrets: Mapping[str, Secret] | None = None,
+    move: Move | None = None,
 ) -> list[Polled]:
     """What each service's poll found, in the order of the services: their `group_key`s are equal.
 
     Whatever they answer, and whatever is stored of them, is no exception: it is a failed poll with
-    its reason. `now` is Postgres's clock. Only a cancellation passes through.
+    its reason. `now` is Postgres's clock. `move` waits until a redirect's next address may be
+    asked. Only a cancellation passes through.
     """
     results: dict[int, Polled] = {}
     prepared: list[_Prepared] = []
@@ -57,7 +59,7 @@ async def poll_group(
         except Exception as error:
             results[service.id] = _failed(service, _of_definition(error), 0)
     if prepared:
-        for polled in await _poll(session, prepared, now, secrets or {}):
+        for polled in await _poll(session, prepared, now, secrets or {}, move):
             results[polled.service_id] = polled
     return [results[service.id] for service in services]
 
@@ -67,12 +69,13 @@ async def _poll(
     prepared: Sequence[_Prepared],
     now: datetime,
     secrets: Mapping[str, Secret],
+    move: Move | None,
 ) -> list[Polled]:
     """One request, and what it means for each."""
     phases = Phases()
     began = time.perf_counter()
     try:
-        request = _request(prepared, secrets)
+        request = _request(prepared, secrets, move)
         answer = await fetch(session, request, phases)
     except Exception as error:
         failed = poll_failed(error)
@@ -99,7 +102,9 @@ def _prepare(service: Service) -> _Prepared:
     return _Prepared(service, reading, expected)
 
 
-def _request(prepared: Sequence[_Prepared], secrets: Mapping[str, Secret]) -> Request:
+def _request(
+    prepared: Sequence[_Prepared], secrets: Mapping[str, Secret], move: Move | None
+) -> Request:
     first = prepared[0].service
     try:
         url = URL(first.url).with_fragment(None)
@@ -112,6 +117,7 @@ def _request(prepared: Sequence[_Prepared], secrets: Mapping[str, Secret]) -> Re
         follow=first.follow,
         timeout=max(each.service.timeout for each in prepared),
         reads_body=any(map(_reads_body, prepared)),
+        move=move,
     )
 
 
@@ -189,6 +195,7 @@ def _failed(
         error=failed.line,
         certificate_ends_at=ends,
         is_local=failed.is_local,
+        is_put_off=failed.is_put_off,
     )
 
 
