@@ -28,7 +28,7 @@ from hybrid_runner.model.monitors import (
 )
 from hybrid_runner.model.outcomes import Repeat
 from hybrid_runner.monitors.poller import Poller
-from hybrid_runner.policy.monitor_rounds import SHORTEST, next_round
+from hybrid_runner.policy.monitor_rounds import SHORTEST, next_round, place_of
 from hybrid_runner.policy.monitors import (
     PollRules,
     decide,
@@ -77,6 +77,7 @@ class Round:
         self._on = on
         self._host = host
         self._job = job
+        self._place = place_of(job.id)
         self._began = time.monotonic()
         self._until = self._began + _LONGEST
         self._now = datetime.min.replace(tzinfo=UTC)
@@ -179,7 +180,9 @@ class Round:
         self._rounds.counters.count_poll(polled.failure or "ok")
         chance = random.random()  # no secret
         try:
-            return decide(service, polled, stored, at, self._rounds.rules, chance=chance)
+            return decide(
+                service, polled, stored, at, self._rounds.rules, chance=chance, place=self._place
+            )
         except Exception:  # one service must not hold up the others of its host
             log.exception(
                 "%s: what its poll means cannot be decided; again after its interval",
@@ -231,7 +234,7 @@ class Round:
             return None if self._job.timed_out else Repeat(IDLE, wake_on=key)
         if time.monotonic() >= self._until:  # it was stopped in the middle
             return Repeat(max(next_due, SHORTEST), wake_on=key)
-        after = next_round(self._host, self._at(), next_due, self._rounds.rules.tick)
+        after = next_round(self._place, self._at(), next_due, self._rounds.rules.tick)
         return Repeat(after, wake_on=key)
 
     def _at(self) -> datetime:

@@ -20,6 +20,7 @@ from hybrid_runner.model.monitors import (
     Standing,
     Stopped,
 )
+from hybrid_runner.policy.monitor_rounds import gathered
 from hybrid_runner.policy.monitored_dependencies import Found, compare, digest_of
 from hybrid_runner.resilience.breaker import Breaker, BreakerState
 from hybrid_runner.resilience.due_times import DueTimes
@@ -52,9 +53,11 @@ def decide(
     rules: PollRules,
     *,
     chance: float,
+    place: float | None = None,
 ) -> Decision:
     """`stored` are its dependencies by name; None: `needs_dependencies` said no. `now` is when the
-    poll ended, by Postgres's clock.
+    poll ended, by Postgres's clock; `place` that of its host among all: with it, good polls are
+    gathered.
     """
     before = service.standing or Standing(due_at=now, url=service.url)
     found = (
@@ -63,7 +66,7 @@ def decide(
     state = rules.breaker.after(breaker_state(service), polled.ok, now)
     after = replace(
         before,
-        due_at=_next_due(service, state, now, rules, chance),
+        due_at=_next_due(service, state, now, rules, chance, place),
         url=polled.url,
         polled_at=now,
         ok=polled.ok,
@@ -158,18 +161,30 @@ def breaker_state(service: Service) -> BreakerState:
 
 
 def _next_due(
-    service: Service, state: BreakerState, now: datetime, rules: PollRules, chance: float
+    service: Service,
+    state: BreakerState,
+    now: datetime,
+    rules: PollRules,
+    chance: float,
+    place: float | None,
 ) -> datetime:
-    cooldown = rules.breaker.cooldown
-    times = DueTimes(interval=service.every, backoff=rules.backoff, cooldown=cooldown)
-    due_at = times.next_due(now, state, chance=chance)
     standing = service.standing
     if standing is None or state.failures or state.mode != "closed":
-        return due_at
+        cooldown = rules.breaker.cooldown
+        times = DueTimes(interval=service.every, backoff=rules.backoff, cooldown=cooldown)
+        return times.next_due(now, state, chance=chance)
+    return due_when_well(service, standing.due_at, now, rules, place)
+
+
+def due_when_well(
+    service: Service, was_due_at: datetime, now: datetime, rules: PollRules, place: float | None
+) -> datetime:
+    """When it is due after a good poll that ended now."""
     # What was polled a little late, together with others, keeps its place in time.
-    if timedelta(0) <= now - standing.due_at <= min(rules.tick, service.every):
-        return standing.due_at + service.every
-    return due_at
+    if not timedelta(0) <= now - was_due_at <= min(rules.tick, service.every):
+        return now + service.every
+    due_at = was_due_at + service.every
+    return due_at if place is None else gathered(place, due_at, service.every, rules.tick)
 
 
 class _Told(NamedTuple):
