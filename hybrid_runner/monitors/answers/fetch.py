@@ -6,18 +6,18 @@ import asyncio
 import time
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 from yarl import URL
 
 from hybrid_runner.durations import duration_text
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.monitors.answers.bodies import read_body
+from hybrid_runner.monitors.answers.bodies import LARGEST, read_body
 from hybrid_runner.monitors.answers.failures import PollFailed, poll_failed
 from hybrid_runner.monitors.answers.headers import Filled
 from hybrid_runner.monitors.answers.judging import Answer
-from hybrid_runner.monitors.answers.session import CertifiedResponse, Phases
+from hybrid_runner.monitors.answers.session import PHASES, CertifiedResponse, Phases
 from hybrid_runner.monitors.answers.storable import one_line
 from hybrid_runner.monitors.answers.urls import check_url
 
@@ -57,11 +57,13 @@ async def fetch(session: aiohttp.ClientSession, request: Request, phases: Phases
 
 
 async def _follow(session: aiohttp.ClientSession, request: Request, phases: Phases) -> Answer:
+    if not request.follow:
+        return await _get(session, request, request.url, phases)
     url, seen = request.url, {request.url}
     for left in range(request.follow, -1, -1):
         answer = await _get(session, request, url, phases)
         location = answer.headers.get("Location")
-        if not request.follow or answer.status not in REDIRECTS or not location:
+        if answer.status not in REDIRECTS or not location:
             return answer
         if not left:
             break
@@ -86,27 +88,30 @@ def _next(url: URL, location: str) -> URL:
 async def _get(
     session: aiohttp.ClientSession, request: Request, url: URL, phases: Phases
 ) -> Answer:
+    PHASES.set(phases)
     phases.begin("connect")
-    options: dict[str, Any] = {
-        "headers": request.headers.toward(url),
-        "trace_request_ctx": phases,
-    }
-    response = await session.get(url, allow_redirects=False, **options)
+    response = await session.get(url, allow_redirects=False, headers=request.headers.toward(url))
     ends = response.certificate_ends_at if isinstance(response, CertifiedResponse) else None
     headers = request.headers.hide_headers(response.headers)
     answer = Answer(response.status, headers, b"", 0, ends)
     try:
         phases.begin("body")
         if request.reads_body and response.status not in REDIRECTS:
-            encoding = ",".join(response.headers.getall("Content-Encoding", ()))
-            body = await read_body(response.content.iter_any(), encoding, response.content_length)
-            answer.body = request.headers.hide(body)
+            answer.body = request.headers.hide(await _read(response))
     except PollFailed as error:
         answer.unread = error
     finally:
         # What is left of the answer is not waited for: the connection ends.
         response.close()
     return answer
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    announced = response.content_length
+    if announced is not None and announced <= LARGEST and "Content-Encoding" not in response.headers:
+        return await response.content.read()  # no more than that
+    encoding = ",".join(response.headers.getall("Content-Encoding", ()))
+    return await read_body(response.content.iter_any(), encoding, announced)
 
 
 def shown_url(url: URL) -> str:
