@@ -14,11 +14,14 @@ from hybrid_runner.model.monitors import (
     ErrorEntry,
     Event,
     EventKind,
+    Known,
     Latency,
     Polled,
+    Same,
     Service,
     Standing,
     Stopped,
+    Unchanged,
 )
 from hybrid_runner.policy.monitor_rounds import gathered
 from hybrid_runner.policy.monitored_dependencies import Found, compare, digest_of
@@ -43,6 +46,62 @@ def needs_dependencies(service: Service, polled: Polled) -> bool:
         return False
     standing = service.standing
     return standing is None or standing.is_unsettled or standing.digest != digest_of(polled.items)
+
+
+def is_well(service: Service) -> bool:
+    """Whether nothing but times and latencies changes when it answers what it answered last."""
+    standing = service.standing
+    return (
+        standing is not None
+        and standing
+        == Standing(
+            due_at=standing.due_at,
+            url=service.url,
+            polled_at=standing.polled_at,
+            ok=True,
+            latency_ms=standing.latency_ms,
+            since=standing.since,
+            certificate_ends_at=standing.certificate_ends_at,
+            digest=standing.digest,
+        )
+        and None not in {standing.since, standing.digest, service.version}
+        and service.dependency_ids is not None
+        and service.suppressed is None
+    )
+
+
+def unchanged(
+    known: Known, polled: Polled, now: datetime, rules: PollRules, place: float | None
+) -> Unchanged | None:
+    """What `decide` comes to of a service that is well and was polled well, in short; None: there
+    is something to decide.
+    """
+    service = known.service
+    standing, ids = service.standing, service.dependency_ids
+    if standing is None or ids is None or not polled.ok or polled.warnings:
+        return None
+    if polled.certificate_ends_at != standing.certificate_ends_at:
+        return None
+    same = polled.same
+    if same is None:
+        if digest_of(polled.items) != standing.digest:
+            return None
+        same = Same(
+            tuple(item.name for item in polled.items), [item.latency_ms for item in polled.items]
+        )
+    told = [
+        (ids[name], latency)
+        for name, latency in zip(same.names, same.latencies, strict=True)
+        if latency > 0 and name in ids
+    ]
+    return Unchanged(
+        service.id,
+        due_when_well(service, known.due_at, now, rules, place),
+        now,
+        polled.latency_ms,
+        [each[0] for each in told],
+        [each[1] for each in told],
+    )
 
 
 def decide(
@@ -168,12 +227,12 @@ def _next_due(
     chance: float,
     place: float | None,
 ) -> datetime:
-    standing = service.standing
-    if standing is None or state.failures or state.mode != "closed":
+    if state.failures or state.mode != "closed":
         cooldown = rules.breaker.cooldown
         times = DueTimes(interval=service.every, backoff=rules.backoff, cooldown=cooldown)
         return times.next_due(now, state, chance=chance)
-    return due_when_well(service, standing.due_at, now, rules, place)
+    standing = service.standing
+    return due_when_well(service, now if standing is None else standing.due_at, now, rules, place)
 
 
 def due_when_well(

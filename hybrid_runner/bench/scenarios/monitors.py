@@ -102,7 +102,7 @@ async def _cost(database: BenchDatabase, sizes: Sizes, way: str) -> _Cost:
         await _fill(database, plan, way)
         await database.vacuum()
         async with _polling(database, plan, way) as worker:
-            await asyncio.sleep(every * 1.5)
+            await asyncio.sleep(every * 2.5)
             services.tell("clear")
             before = await _counts(database, worker)
             await asyncio.sleep(sizes.monitor_seconds)

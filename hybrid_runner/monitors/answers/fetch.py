@@ -108,9 +108,9 @@ async def _get(
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
     announced = response.content_length
-    if announced is not None and announced <= LARGEST and "Content-Encoding" not in response.headers:
-        return await response.content.read()  # no more than that
     encoding = ",".join(response.headers.getall("Content-Encoding", ()))
+    if announced is not None and announced <= LARGEST and not encoding:
+        return await response.content.read()  # no more than that
     return await read_body(response.content.iter_any(), encoding, announced)
 
 
