@@ -12,6 +12,10 @@ from hybrid_runner.storage import monitor_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.monitored import PlayedRound, add, dependency, good, play, stored
 
+WINDOW = (
+    "INSERT INTO hybrid_monitors.windows (label, begins, ends)"
+    " VALUES ('{}', now() - interval '1 h', now() + interval '1 h')"
+)
 DUE = "UPDATE hybrid_monitors.standings SET due_at = now() - interval '1 s'"
 
 
@@ -96,7 +100,7 @@ async def test_a_service_that_is_as_the_worker_knows_it_is_only_named(
         'UPDATE hybrid_monitors.services SET labels = \'{"team": "a"}\'',
         "UPDATE hybrid_monitors.standings SET failures = 3",
         "INSERT INTO hybrid_monitors.asked (service_id) SELECT id FROM hybrid_monitors.services",
-        "INSERT INTO hybrid_monitors.windows (label, begins, ends) VALUES ('{}', now(), 'infinity')",
+        WINDOW,
     ],
 )
 async def test_one_that_somebody_has_changed_is_read_again(
