@@ -42,6 +42,14 @@ BEGIN
         'INSERT INTO hybrid_monitors.%4$I SELECT * FROM strays', what || '_default', opens, closes,
         its_name, divided_by);
 
+    IF what = 'latencies' THEN
+        -- Nobody searches in these arrays, and to count what is in them is most of an ANALYZE.
+        EXECUTE format(
+            'ALTER TABLE hybrid_monitors.%I ALTER COLUMN dependency_ids SET STATISTICS 0, '
+            'ALTER COLUMN milliseconds SET STATISTICS 0', its_name);
+
+    END IF;
+
     EXECUTE format(
         'ALTER TABLE hybrid_monitors.%I ATTACH PARTITION hybrid_monitors.%I FOR VALUES FROM (%L) TO (%L)',
         what, its_name, opens, closes);
@@ -1607,7 +1615,7 @@ CREATE TABLE hybrid_monitors.standings (
     warnings jsonb DEFAULT '[]'::jsonb NOT NULL,
     CONSTRAINT standings_breaker_is_known CHECK ((breaker = ANY (ARRAY['closed'::text, 'open'::text, 'half_open'::text])))
 )
-WITH (fillfactor='60', autovacuum_vacuum_scale_factor='0.1', autovacuum_vacuum_threshold='1000');
+WITH (fillfactor='60', autovacuum_vacuum_scale_factor='1', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='20');
 
 CREATE FUNCTION hybrid_monitors.store_standings(host text, decided hybrid_monitors.standings[]) RETURNS void
     LANGUAGE plpgsql
@@ -1985,7 +1993,7 @@ CREATE TABLE hybrid_monitors.hosts (
     round_began_at timestamp with time zone,
     round_services bigint[] DEFAULT '{}'::bigint[] NOT NULL
 )
-WITH (fillfactor='50');
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='1', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='20');
 
 CREATE TABLE hybrid_monitors.hours (
     hour timestamp with time zone NOT NULL,
