@@ -381,6 +381,6 @@ class MonitorsUpkeep:
     """Could not be dropped, since somebody reads the table in a long transaction."""
     hours_rolled_up: int
     leftovers: int
-    """Rows of services that are gone."""
+    """Rows of services that are gone, and of what is over."""
     renamed: int
     """Dependencies whose canonical name was another one since somebody changed aliases."""

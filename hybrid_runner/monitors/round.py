@@ -56,8 +56,6 @@ _LONGEST: Final = 60.0
 """Seconds in which a run begins polls."""
 _EVERY: Final = 5.0
 """Seconds after which what was found so far is stored, while others are still polled."""
-IDLE: Final = timedelta(minutes=10)
-"""So long a host without active services keeps its job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,9 @@ class Round:
         self._taken: Mapping[int, Service] = {}
 
     async def run(self) -> Repeat | None:
-        """Poll what is due, a few hundred at a time, for a minute at most."""
+        """Poll what is due, a few hundred at a time, for a minute at most. None: nothing is to be
+        polled here any more.
+        """
         while True:
             taken = await self._take()
             has_more = len(taken.services) >= MOST or len(taken.stopped) >= _MOST_STOPPED
@@ -299,8 +299,8 @@ class Round:
 
     def _again(self, next_due: timedelta | None) -> Repeat | None:
         key = host_key(self._host)
-        if next_due is None:  # nothing is to be polled here any more
-            return None if self._job.timed_out else Repeat(IDLE, wake_on=key)
+        if next_due is None:
+            return None
         if time.monotonic() >= self._until:  # it was stopped in the middle
             return Repeat(max(next_due, SHORTEST), wake_on=key)
         after = next_round(self._place, self._at(), next_due, self._rounds.rules.tick)

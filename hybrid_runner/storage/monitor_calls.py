@@ -108,6 +108,22 @@ async def open_hosts(on: Fetches, hosts: Sequence[str] | None = None) -> int:
     return opened
 
 
+async def close_host(on: Fetches, host: str) -> bool:
+    """Whether its job may end in the transaction of `on`: there is nothing to do, and until that
+    transaction ends nobody opens it.
+    """
+    may_end: bool = await fetch_value(on, "close_host", host)
+    return may_end
+
+
+async def wake_set_back(on: Fetches) -> int:
+    """Wake the rounds that wait for a time that was soon before Postgres's clock was set back; how
+    many.
+    """
+    woken: int = await fetch_value(on, "wake_set_back")
+    return woken
+
+
 async def ask_poll(on: Fetches, name: str) -> int:
     """Ask for a poll of this service now; its id. ConfigurationError says why it is refused."""
     try:

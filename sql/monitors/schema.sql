@@ -265,8 +265,8 @@ BEGIN
             'service_id or label must be given, not both: label {} is all services'
         WHEN NEW.label IS NOT NULL AND jsonb_typeof(NEW.label) <> 'object' THEN
             'label must be an object, such as {"team": "billing"}'
-        WHEN octet_length(NEW.label::text) > 8192 THEN
-            'label has more than 8192 bytes of JSON: make it shorter'
+        WHEN octet_length(NEW.label::text) > 1024 THEN
+            'label has more than 1024 bytes of JSON: make it shorter'
         WHEN (NEW.begins >= '1970-01-01 UTC' AND NEW.begins < '9999-01-01 UTC') IS NOT TRUE THEN
             'begins must be between 1970 and 9999, not ' || coalesce(NEW.begins::text, 'NULL')
         WHEN (NEW.ends > NEW.begins AND NEW.ends < '9999-01-01 UTC') IS NOT TRUE THEN
@@ -280,6 +280,10 @@ BEGIN
                 <= extract(epoch FROM NEW.ends) - extract(epoch FROM NEW.begins)
                 THEN 'every must be longer than from begins to ends' END)
     END;
+    IF refusal IS NULL AND NEW.label IS NOT NULL THEN -- as labels of services are
+        SELECT min(hybrid_monitors.refusal_of_equals('label.' || left(l.key, 100), l.value) COLLATE "C")
+        INTO refusal FROM jsonb_each(NEW.label) AS l;
+    END IF;
     IF refusal IS NULL AND TG_OP = 'INSERT' AND (
         SELECT count(*) FROM (SELECT FROM hybrid_monitors.windows LIMIT most) AS w
     ) = most THEN
@@ -290,6 +294,24 @@ BEGIN
             USING ERRCODE = 'check_violation', SCHEMA = 'hybrid_monitors', TABLE = 'windows';
     END IF;
     RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.close_host(host text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    -- As a key, which concerns open_hosts() alone: rounds and other readers wait for nobody.
+    PERFORM FROM hybrid_monitors.hosts AS h WHERE h.host = close_host.host FOR UPDATE NOWAIT;
+    RETURN FOUND
+        AND NOT EXISTS (
+            SELECT FROM hybrid_monitors.services AS s WHERE s.host = close_host.host AND s.active)
+        AND NOT EXISTS (
+            SELECT FROM hybrid_monitors.standings AS t WHERE t.host = close_host.host);
+EXCEPTION WHEN lock_not_available THEN
+    RETURN false; -- somebody opens it at this moment
 END
 $$;
 
@@ -428,9 +450,40 @@ BEGIN
         FOR NO KEY UPDATE OF o SKIP LOCKED
     );
     GET DIAGNOSTICS n = ROW_COUNT;
-    RETURN forgotten + n;
+    RETURN forgotten + n + hybrid_monitors.forget_strays(most);
 END
 $$;
+
+CREATE FUNCTION hybrid_monitors.forget_strays(most integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    kept record;
+
+    forgotten integer := 0;
+
+    n integer;
+
+BEGIN
+    FOR kept IN SELECT r.what, r.keep FROM hybrid_monitors.retention AS r ORDER BY r.what LOOP
+        EXECUTE format(
+            'DELETE FROM hybrid_monitors.%1$I AS d WHERE d.ctid = ANY (ARRAY('
+            'SELECT o.ctid FROM hybrid_monitors.%1$I AS o WHERE o.%2$I < $1 LIMIT $2 '
+            'FOR UPDATE SKIP LOCKED))',
+            kept.what || '_default', CASE kept.what WHEN 'hours' THEN 'hour' ELSE 'at' END)
+        USING now() - kept.keep, most;
+
+        GET DIAGNOSTICS n = ROW_COUNT;
+
+        forgotten := forgotten + n;
+
+    END LOOP;
+
+    RETURN forgotten;
+
+END
+$_$;
 
 CREATE FUNCTION hybrid_monitors.is_short_text(value jsonb) RETURNS boolean
     LANGUAGE sql IMMUTABLE
@@ -472,18 +525,36 @@ BEGIN
         SELECT r.what, r.unit, ('1 ' || r.unit)::interval AS width FROM hybrid_monitors.retention AS r
         ORDER BY r.what
     LOOP
-        SELECT coalesce(max(p.upper), date_trunc(wanted.unit, now())) INTO opens
-        FROM hybrid_monitors.partitions AS p
-        WHERE p.what = wanted.what AND p.upper > date_trunc(wanted.unit, now());
+        opens := date_trunc(wanted.unit, now());
         WHILE opens <= now() + make_interval(days => days_ahead) LOOP
-            closes := date_trunc(wanted.unit, opens) + wanted.width;
-            PERFORM hybrid_monitors.add_partition(wanted.what, opens, closes);
+            SELECT max(p.upper) INTO closes FROM hybrid_monitors.partitions AS p
+            WHERE p.what = wanted.what AND p.lower <= opens AND p.upper > opens;
+            IF closes IS NULL THEN
+                SELECT least(date_trunc(wanted.unit, opens) + wanted.width, min(p.lower)) INTO closes
+                FROM hybrid_monitors.partitions AS p
+                WHERE p.what = wanted.what AND p.lower > opens;
+                PERFORM hybrid_monitors.add_partition(wanted.what, opens, closes);
+                made := made + 1;
+            END IF;
             opens := closes;
-            made := made + 1;
         END LOOP;
     END LOOP;
     RETURN made;
 END
+$$;
+
+CREATE FUNCTION hybrid_monitors.mend_set_back(host text, looked timestamp with time zone) RETURNS void
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    UPDATE hybrid_monitors.standings AS t SET
+        due_at = least(t.due_at, mend_set_back.looked + s.every * hybrid_monitors.phase_of(s.id)),
+        polled_at = least(t.polled_at, mend_set_back.looked),
+        since = least(t.since, mend_set_back.looked),
+        contrary_since = least(t.contrary_since, mend_set_back.looked),
+        opened_at = least(t.opened_at, mend_set_back.looked)
+    FROM hybrid_monitors.services AS s
+    WHERE t.host = mend_set_back.host AND s.id = t.service_id
 $$;
 
 CREATE FUNCTION hybrid_monitors.open_hosts(hosts text[] DEFAULT NULL::text[]) RETURNS integer
@@ -496,6 +567,12 @@ DECLARE
     host text;
     opened integer;
 BEGIN
+    -- Whoever ends the job of one of them has ended it before this looks, or looks after this: by
+    -- close_host().
+    PERFORM FROM hybrid_monitors.hosts AS h
+    WHERE h.host = ANY (open_hosts.hosts)
+    ORDER BY h.host COLLATE "C"
+    FOR KEY SHARE;
     closed := ARRAY(
         SELECT h.host
         FROM (
@@ -655,7 +732,7 @@ BEGIN
         FROM jsonb_array_elements(round -> 'standings') AS d (decided)) || same_ids;
     -- What was taken and is not recorded, or was dropped, is to be looked at again at once.
     UPDATE hybrid_monitors.hosts AS h SET
-        looked_at = now,
+        looked_at = greatest(h.looked_at, now), -- the next one notices a clock that was set back
         next_due_at = least(
             h.next_due_at, first_due,
             CASE WHEN cardinality(kept) + cardinality(same) < cardinality(mentioned)
@@ -1155,6 +1232,10 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
+    -- Postgres's clock was forward and is set back: these hours come once more.
+    IF until > now() THEN
+        until := date_trunc('hour', now());
+    END IF;
     SELECT date_trunc('hour', min(l.at)) INTO oldest FROM hybrid_monitors.latencies AS l
     WHERE l.at >= coalesce(until, '-infinity');
     -- Hours in which nobody polled are passed over.
@@ -1183,7 +1264,10 @@ BEGIN
         WHERE l.at >= oldest AND l.at < oldest + interval '1 hour'
         GROUP BY u.dependency_id, 2
     ) AS b
-    GROUP BY b.dependency_id;
+    GROUP BY b.dependency_id
+    ON CONFLICT (dependency_id, hour) DO UPDATE SET
+        answers = excluded.answers, sum_ms = excluded.sum_ms, max_ms = excluded.max_ms,
+        buckets = excluded.buckets;
     UPDATE hybrid_monitors.upkeep_runs AS r SET rolled_up_until = oldest + interval '1 hour';
     RETURN true;
 END
@@ -1218,7 +1302,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_monitors.services_changed(hosts text[]) RETURNS void
+CREATE FUNCTION hybrid_monitors.services_changed(hosts text[], are_opened boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1233,7 +1317,7 @@ BEGIN
     FROM (
         SELECT n.host, (row_number() OVER () - 1) / 500 AS batch
         FROM unnest(services_changed.hosts) AS n (host)
-        WHERE NOT EXISTS (
+        WHERE services_changed.are_opened OR NOT EXISTS (
             SELECT FROM hybrid_runner.jobs AS j WHERE j.key = 'monitors:' || n.host)
     ) AS h
     GROUP BY h.batch;
@@ -1257,7 +1341,7 @@ CREATE FUNCTION hybrid_monitors.services_inserted() RETURNS trigger
     AS $$
 BEGIN
     PERFORM hybrid_monitors.services_changed(ARRAY(
-        SELECT DISTINCT i.host FROM inserted AS i WHERE i.active));
+        SELECT DISTINCT i.host FROM inserted AS i WHERE i.active), are_opened => true);
     RETURN NULL;
 END
 $$;
@@ -1277,13 +1361,25 @@ CREATE FUNCTION hybrid_monitors.services_updated() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+DECLARE
+    with_more text[]; -- to do there than before
+    others text[];
 BEGIN
-    PERFORM hybrid_monitors.services_changed(ARRAY(
-        SELECT DISTINCT h.host
+    SELECT
+        array_agg(c.host) FILTER (WHERE c.has_more), array_agg(c.host) FILTER (WHERE NOT c.has_more)
+    INTO with_more, others
+    FROM (
+        SELECT
+            h.host,
+            bool_or(h.host = n.host AND n.active AND (o.host <> n.host OR NOT o.active)) AS has_more
         FROM old_rows AS o
         JOIN new_rows AS n ON n.id = o.id
         CROSS JOIN LATERAL unnest(ARRAY[o.host, n.host]) AS h (host)
-        WHERE (o.active OR n.active) AND to_jsonb(o) IS DISTINCT FROM to_jsonb(n)));
+        WHERE (o.active OR n.active) AND to_jsonb(o) IS DISTINCT FROM to_jsonb(n)
+        GROUP BY h.host
+    ) AS c;
+    PERFORM hybrid_monitors.services_changed(with_more, are_opened => true);
+    PERFORM hybrid_monitors.services_changed(others);
     RETURN NULL;
 END
 $$;
@@ -1335,13 +1431,15 @@ BEGIN
     IF EXISTS (
         SELECT FROM hybrid_monitors.standings AS t
         JOIN hybrid_monitors.services AS s ON s.id = t.service_id
-        WHERE t.host = spread_services.host AND t.due_at > last_look
-            AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4)
+        WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
+            AND greatest(t.due_at, last_look)
+                < looked - least(interval '10 seconds', s.every * 1.4)
     ) THEN
         UPDATE hybrid_monitors.standings AS t
         SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
         FROM hybrid_monitors.services AS s
-        WHERE t.host = spread_services.host AND t.due_at > last_look AND t.due_at <= looked
+        WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
+            AND t.due_at <= looked
             -- not one that was put off since its last poll: it would never be polled
             AND t.is_started AND t.due_at <= t.polled_at + s.every
             AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
@@ -1689,8 +1787,10 @@ BEGIN
         SELECT
             s.id, t.polled_at, t.service_id IS NULL AS is_new, a.id IS NOT NULL AS is_asked,
             s.id <> ALL (on_its_way) AS is_free,
-            t.due_at > last_look
-                AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
+            -- What came due in the last seconds before that look waited for the next one.
+            t.due_at > last_look - interval '5 seconds'
+                AND greatest(t.due_at, last_look)
+                    < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
             CASE WHEN t.url = s.url AND a.id IS NULL THEN t.due_at ELSE '-infinity' END AS due
         FROM hybrid_monitors.services AS s
         LEFT JOIN hybrid_monitors.standings AS t
@@ -1736,10 +1836,14 @@ BEGIN
         CASE WHEN h.round_job = take_round.job_id AND h.round_claim = take_round.claim
             THEN h.round_services ELSE '{}' END
     INTO last_look, on_its_way
-    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR UPDATE;
+    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR NO KEY UPDATE;
     is_known := FOUND;
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
+    IF last_look > looked + interval '5 seconds' THEN
+        PERFORM hybrid_monitors.mend_set_back(take_round.host, looked);
+        last_look := looked;
+    END IF;
 
     FOR pass IN 1..2 LOOP -- the second time when some were put off
         own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);
@@ -1851,6 +1955,29 @@ CREATE FUNCTION hybrid_monitors.upkeep_ended() RETURNS timestamp with time zone
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     UPDATE hybrid_monitors.upkeep_runs AS r SET ended_at = clock_timestamp() RETURNING r.ended_at
+$$;
+
+CREATE FUNCTION hybrid_monitors.wake_set_back() RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    woken integer;
+BEGIN
+    INSERT INTO hybrid_runner.signals (key)
+    SELECT j.key
+    FROM (
+        SELECT 'monitors:' || h.host AS key FROM hybrid_monitors.hosts AS h
+        WHERE h.looked_at > clock_timestamp() + interval '5 seconds'
+        UNION ALL
+        SELECT 'monitors.upkeep' FROM hybrid_monitors.upkeep_runs AS r
+        WHERE r.ended_at > clock_timestamp() + interval '5 seconds'
+    ) AS ahead
+    JOIN hybrid_runner.jobs AS j ON j.key = ahead.key
+    WHERE j.state = 'queued' AND j.waits_for = j.key AND j.run_at > clock_timestamp();
+    GET DIAGNOSTICS woken = ROW_COUNT;
+    RETURN woken;
+END
 $$;
 
 CREATE FUNCTION hybrid_monitors.why_suppressed(id bigint, depends_on bigint, labels jsonb, quiet_until timestamp with time zone) RETURNS text
@@ -2068,11 +2195,44 @@ CREATE TABLE hybrid_monitors.windows (
 );
 
 CREATE VIEW hybrid_monitors.maintained AS
- SELECT id AS service_id
-   FROM hybrid_monitors.services s
-  WHERE ((quiet_until > now()) OR (EXISTS ( SELECT
+ WITH open_windows AS MATERIALIZED (
+         SELECT DISTINCT w.service_id,
+            w.label
            FROM hybrid_monitors.windows w
-          WHERE (((w.service_id = s.id) OR (s.labels @> w.label)) AND hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())))));
+          WHERE hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
+        ), rarest AS MATERIALIZED (
+         SELECT DISTINCT ON (p.label) p.label,
+            p.key,
+            p.value
+           FROM ( SELECT o.label,
+                    e.key,
+                    e.value,
+                    count(*) OVER (PARTITION BY e.key, e.value) AS windows
+                   FROM (open_windows o
+                     CROSS JOIN LATERAL jsonb_each(o.label) e(key, value))) p
+          ORDER BY p.label, p.windows, p.key
+        )
+ SELECT s.id AS service_id
+   FROM hybrid_monitors.services s
+  WHERE ((s.quiet_until > now()) OR (s.id IN ( SELECT o.service_id
+           FROM open_windows o)) OR (EXISTS ( SELECT
+           FROM open_windows o
+          WHERE (o.label = '{}'::jsonb))))
+UNION
+ SELECT p.id AS service_id
+   FROM (( SELECT l.id,
+            l.labels,
+            e.key,
+            e.value
+           FROM (( SELECT s.id,
+                    (s.labels || '{}'::jsonb) AS labels
+                   FROM hybrid_monitors.services s
+                 OFFSET 0) l
+             CROSS JOIN LATERAL jsonb_each(l.labels) e(key, value))
+         OFFSET 0) p
+     JOIN rarest r ON (((r.key = p.key) AND (r.value = p.value))))
+  WHERE ((p.labels @> r.label) AND (EXISTS ( SELECT
+           FROM rarest)));
 
 CREATE TABLE hybrid_monitors.migrations (
     version integer NOT NULL,
@@ -2082,20 +2242,13 @@ CREATE TABLE hybrid_monitors.migrations (
 );
 
 CREATE VIEW hybrid_monitors.overview AS
- WITH open_windows AS MATERIALIZED (
-         SELECT w.service_id,
-            w.label
-           FROM hybrid_monitors.windows w
-          WHERE hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
-        )
  SELECT s.id,
     s.name,
     s.host,
         CASE
             WHEN (NOT s.active) THEN 'paused'::text
-            WHEN ((s.quiet_until > now()) OR (EXISTS ( SELECT
-               FROM open_windows w
-              WHERE ((w.service_id = s.id) OR (s.labels @> w.label))))) THEN 'maintenance'::text
+            WHEN (s.id IN ( SELECT m.service_id
+               FROM hybrid_monitors.maintained m)) THEN 'maintenance'::text
             WHEN (st.polled_at IS NULL) THEN 'unknown'::text
             WHEN st.is_down THEN 'down'::text
             ELSE 'up'::text
@@ -2313,6 +2466,12 @@ REVOKE ALL ON FUNCTION hybrid_monitors.check_service() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.check_window() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION hybrid_monitors.close_host(host text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.close_host(host text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.close_host(host text) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) TO hybrid_runner_worker;
@@ -2330,6 +2489,8 @@ REVOKE ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) FROM PUBLI
 GRANT ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.forget_strays(most integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.is_short_text(value jsonb) FROM PUBLIC;
 
@@ -2358,6 +2519,8 @@ REVOKE ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) FROM 
 GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.mend_set_back(host text, looked timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) FROM PUBLIC;
 
@@ -2417,7 +2580,7 @@ GRANT ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) TO hybri
 
 GRANT ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.services_changed(hosts text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_monitors.services_changed(hosts text[], are_opened boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.services_deleted() FROM PUBLIC;
 
@@ -2470,6 +2633,12 @@ REVOKE ALL ON FUNCTION hybrid_monitors.upkeep_ended() FROM PUBLIC;
 GRANT ALL ON FUNCTION hybrid_monitors.upkeep_ended() TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_monitors.upkeep_ended() TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.wake_set_back() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.wake_set_back() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.wake_set_back() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.why_suppressed(id bigint, depends_on bigint, labels jsonb, quiet_until timestamp with time zone) FROM PUBLIC;
 

@@ -120,3 +120,18 @@ def stored(item: Item, service_id: int, *, status_changed: bool = False) -> Depe
 async def dependency(on: Connection, service_id: int, name: str) -> Dependency:
     """It as it is stored."""
     return (await monitor_calls.dependencies_of(on, [service_id]))[service_id][name]
+
+
+async def age(on: Connection, seconds: float) -> None:
+    """As if all that is stored of polls had been stored so much earlier."""
+    await on.execute(
+        "UPDATE hybrid_monitors.standings SET due_at = due_at - make_interval(secs => $1),"
+        " polled_at = polled_at - make_interval(secs => $1),"
+        " since = since - make_interval(secs => $1),"
+        " opened_at = opened_at - make_interval(secs => $1)",
+        seconds,
+    )
+    await on.execute(
+        "UPDATE hybrid_monitors.hosts SET looked_at = looked_at - make_interval(secs => $1)",
+        seconds,
+    )

@@ -47,9 +47,8 @@ async def fetch(session: aiohttp.ClientSession, request: Request, phases: Phases
             line = f"no answer within {duration_text(request.timeout)} {phases.doing}"
             # Nobody answers for any name: that is rather this side's than the service's fault.
             raise PollFailed("timeout", line, is_local=phases.is_resolving) from None
-        failed = poll_failed(error)
-        failed.line = request.headers.hide_text(failed.line)
-        raise failed from None
+        headers = request.headers
+        raise poll_failed(error, headers.hide_text, headers.hide_quoted) from None
     finally:
         phases.end()
     answer.latency_ms = round((time.perf_counter() - began) * 1000)

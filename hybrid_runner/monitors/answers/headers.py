@@ -37,6 +37,7 @@ _OURS: Final = frozenset(
     )
 )
 _ESCAPED: Final = re.compile(rb"(?:\\\\)+|(?:\\/)+|\\u00[2-7][0-9a-fA-F]")
+_QUOTED: Final = re.compile(r"""b?['"].*""", re.DOTALL)
 _SECRET: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]{0,99})\}")
 
 
@@ -105,6 +106,12 @@ class Filled:
         for secret in self.revealed:
             text = text.replace(secret, "***")
         return text
+
+    def hide_quoted(self, text: str) -> str:
+        """What aiohttp says of an answer that is no HTTP quotes it, escaped and cut: a part of a
+        secret could be left. So where there is one, nothing is quoted.
+        """
+        return _QUOTED.sub("***", text) if self.revealed else text
 
 
 def _unescaped(found: re.Match[bytes]) -> bytes:

@@ -100,7 +100,7 @@ BEGIN
         FROM jsonb_array_elements(round -> 'standings') AS d (decided)) || same_ids;
     -- What was taken and is not recorded, or was dropped, is to be looked at again at once.
     UPDATE hybrid_monitors.hosts AS h SET
-        looked_at = now,
+        looked_at = greatest(h.looked_at, now), -- the next one notices a clock that was set back
         next_due_at = least(
             h.next_due_at, first_due,
             CASE WHEN cardinality(kept) + cardinality(same) < cardinality(mentioned)

@@ -37,10 +37,14 @@ BEGIN
         CASE WHEN h.round_job = take_round.job_id AND h.round_claim = take_round.claim
             THEN h.round_services ELSE '{}' END
     INTO last_look, on_its_way
-    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR UPDATE;
+    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR NO KEY UPDATE;
     is_known := FOUND;
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
+    IF last_look > looked + interval '5 seconds' THEN
+        PERFORM hybrid_monitors.mend_set_back(take_round.host, looked);
+        last_look := looked;
+    END IF;
 
     FOR pass IN 1..2 LOOP -- the second time when some were put off
         own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);

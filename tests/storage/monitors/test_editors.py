@@ -118,8 +118,11 @@ async def test_a_host_with_a_job_gets_no_other(monitored: Connection) -> None:
     await add(monitored, "a")
     await play(monitored)
     await monitored.execute("DELETE FROM hybrid_runner.jobs WHERE kind = 'monitors.open'")
-    await add(monitored, "b")
+    await monitored.execute("UPDATE hybrid_monitors.services SET labels = '{\"team\": 1}'")
+    await monitor_calls.ask_poll(monitored, "a")
     assert await opened(monitored) == []
+    await add(monitored, "b")
+    assert await opened(monitored) == ["a.internal"]
     assert await monitor_calls.open_hosts(monitored, ["a.internal", "elsewhere"]) == 0
 
 
