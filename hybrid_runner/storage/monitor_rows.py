@@ -47,8 +47,8 @@ _TIMES = (*("due_at", "polled_at", "opened_at", "certificate_ends_at", "since", 
 WrittenRound = tuple[str, list[int], list[str], list[int]]
 """The round as JSON, and its latencies: service ids, names, milliseconds."""
 WrittenUnchanged = tuple[str, list[datetime], list[datetime], str, str, str, str]
-"""Arrays, those of numbers as text, which costs a quarter: service ids, due times, times of polls, latencies; and those of dependencies: service ids,
-dependency ids, milliseconds.
+"""Arrays, those of numbers as text, which costs a quarter: service ids, due times, times of polls,
+latencies; and those of dependencies: service ids, dependency ids, milliseconds.
 """
 
 

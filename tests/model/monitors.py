@@ -192,9 +192,7 @@ def _of_editors(world: World, rules: Rules) -> Iterator[World]:
     if world.editing is not None:
         is_new = bool(world.editing) and not world.service
         opens = not world.saw_job or (rules.open_always and is_new)
-        after = world._replace(
-            service=world.editing, editing=None, opening=world.opening or opens
-        )
+        after = world._replace(service=world.editing, editing=None, opening=world.opening or opens)
         yield _signalled(after, rules)
     elif world.edits:
         yield world._replace(

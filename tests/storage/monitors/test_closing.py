@@ -104,8 +104,10 @@ async def test_who_opens_a_host_and_its_round_do_not_wait_for_each_other(
 async def test_a_service_that_is_resumed_or_moves_there_has_the_host_opened(
     idle: Connection,
 ) -> None:
-    await idle.execute("INSERT INTO hybrid_monitors.services (name, url, active) VALUES"
-                       " ('b', 'http://a.internal/', false)")
+    await idle.execute(
+        "INSERT INTO hybrid_monitors.services (name, url, active) VALUES"
+        " ('b', 'http://a.internal/', false)"
+    )
     assert await idle.fetchval(OPENS) == 0
     await service_calls.resume_service(idle, "b")
     assert await idle.fetchval(OPENS) == 1
