@@ -198,3 +198,21 @@ async def test_latencies_that_cannot_be_summed_up_are_not_stored(monitored: Conn
     taken = await take(played, known)
     await record(played, same(known, taken, [-1]))
     assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.latencies") == 0
+
+
+async def test_many_latencies_are_stored_in_rows_that_need_no_compression(
+    monitored: Connection,
+) -> None:
+    await add(monitored, "a")
+    played = await play(monitored)
+    known = await learn(monitored, played)
+    taken = await take(played, known)
+    due_at = taken.now + timedelta(seconds=30)
+    ids, latencies = list(range(1000, 1500)), list(range(1, 501))
+    await record(played, Unchanged(known.service.id, due_at, taken.now, 9, ids, latencies))
+    rows = await monitored.fetch(
+        "SELECT dependency_id, ms FROM hybrid_monitors.latency_history ORDER BY dependency_id"
+    )
+    assert [tuple(row) for row in rows] == list(zip(ids, latencies, strict=True))
+    sizes = "SELECT max(pg_column_size(l.*)) FROM hybrid_monitors.latencies AS l"
+    assert await monitored.fetchval(sizes) < 1800  # and a name of a host of 253 bytes
