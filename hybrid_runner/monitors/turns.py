@@ -2,75 +2,61 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Self
 
 from yarl import URL
 
 from hybrid_runner.monitors.answers.address_key import address_key
-from hybrid_runner.resilience.host_limits import HostLimits
+from hybrid_runner.resilience.host_limits import HostLimits, Place
 
 
 class Turns:
     """Those of one process. A redirect counts for whom it leads to, not for whom it came from."""
 
     def __init__(self, per_host: int) -> None:
-        self._hosts = HostLimits(per_host)
-        self._addresses: dict[str, _Address] = {}
+        self.hosts = HostLimits(per_host)
+        # Whether two that differ in capitals alone are one matters to nobody.
+        self.addresses = HostLimits(1)
 
-    @asynccontextmanager
-    async def turn(self, url: str) -> AsyncIterator[Turn]:
-        """Wait for the turn of this address, and hold it for as long as the block runs."""
-        async with AsyncExitStack() as held:
-            turn = Turn(self, held)
-            await turn.move(url)
-            yield turn
-
-    @asynccontextmanager
-    async def asking(self, url: str) -> AsyncIterator[None]:
-        """The address first: who has a place at a host waits for nothing, so nobody waits for
-        ever.
-        """
-        async with self._only(address_key(url)), self._hosts.place(_host(url)):
-            yield
-
-    @asynccontextmanager
-    async def _only(self, key: str) -> AsyncIterator[None]:
-        address = self._addresses.setdefault(key, _Address())
-        address.wanted += 1
-        try:
-            async with address.lock:
-                yield
-        finally:
-            address.wanted -= 1
-            if not address.wanted:
-                del self._addresses[key]
+    def turn(self, host: str, address: str) -> Turn:
+        """To be used in an `async with`, which waits for it, and gives it back."""
+        return Turn(self, host, address)
 
 
 class Turn:
-    """A place at a host and an address, which may move on."""
+    """A place at a host and an address, which may move on. It waits for the address first: who has
+    a place at a host waits for nothing, so nobody waits for ever.
+    """
 
-    def __init__(self, turns: Turns, held: AsyncExitStack) -> None:
+    __slots__ = ("_address", "_held", "_host", "_turns")
+
+    def __init__(self, turns: Turns, host: str, address: str) -> None:
         self._turns = turns
-        self._held = held
+        self._host = host
+        self._address = address
+        self._held: list[Place] = []
 
-    async def move(self, url: str) -> None:
+    async def __aenter__(self) -> Self:
+        await self._take(self._host, self._address)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._give_back()
+
+    async def move(self, url: URL) -> None:
         """Give this one back, and wait for that of another address."""
-        await self._held.aclose()
-        await self._held.enter_async_context(self._turns.asking(url))
+        self._give_back()
+        await self._take(url.host or "", address_key(str(url)))
 
+    async def _take(self, host: str, address: str) -> None:
+        try:
+            self._held.append(await self._turns.addresses.take(address))
+            # as yarl has the host of [::1]
+            self._held.append(await self._turns.hosts.take(host.strip("[]") or address))
+        except BaseException:
+            self._give_back()
+            raise
 
-class _Address:
-    __slots__ = ("lock", "wanted")
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.wanted = 0
-
-
-def _host(url: str) -> str:
-    try:
-        return URL(url).raw_host or url
-    except ValueError:  # nothing will be asked
-        return url
+    def _give_back(self) -> None:
+        while self._held:
+            self._held.pop().give_back()

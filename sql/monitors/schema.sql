@@ -42,6 +42,14 @@ BEGIN
         'INSERT INTO hybrid_monitors.%4$I SELECT * FROM strays', what || '_default', opens, closes,
         its_name, divided_by);
 
+    IF what = 'latencies' THEN
+        -- Nobody searches in these arrays, and to count what is in them is most of an ANALYZE.
+        EXECUTE format(
+            'ALTER TABLE hybrid_monitors.%I ALTER COLUMN dependency_ids SET STATISTICS 0, '
+            'ALTER COLUMN milliseconds SET STATISTICS 0', its_name);
+
+    END IF;
+
     EXECUTE format(
         'ALTER TABLE hybrid_monitors.%I ATTACH PARTITION hybrid_monitors.%I FOR VALUES FROM (%L) TO (%L)',
         what, its_name, opens, closes);
@@ -601,7 +609,36 @@ CREATE FUNCTION hybrid_monitors.phase_of(id bigint) RETURNS double precision
     SELECT (pg_catalog.mod(id::numeric * 0.618033988749894848204586834365638118, 1))::double precision
 $$;
 
-CREATE FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) RETURNS TABLE(next_due double precision, event_ids bigint[], status_changes integer)
+CREATE FUNCTION hybrid_monitors.recognised_services(host text, taken bigint[], known_ids bigint[], known_versions xid[], known_standings xid[], has_windows boolean) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'true'
+    SET enable_nestloop TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    asked bigint[] := '{}';
+BEGIN
+    IF EXISTS (SELECT FROM hybrid_monitors.asked) THEN
+        asked := ARRAY(SELECT a.service_id FROM hybrid_monitors.asked AS a WHERE a.service_id = ANY (taken));
+    END IF;
+    RETURN ARRAY(
+        SELECT s.id
+        FROM hybrid_monitors.services AS s
+        JOIN hybrid_monitors.standings AS t ON t.service_id = s.id AND t.host = s.host
+        JOIN unnest(known_ids, known_versions, known_standings) AS k (id, version, standing)
+            ON k.id = s.id
+        WHERE s.host = recognised_services.host AND s.active AND t.host = recognised_services.host
+            AND s.xmin = k.version AND t.xmin = k.standing AND s.id = ANY (taken)
+            AND s.id <> ALL (asked)
+            AND CASE WHEN has_windows OR s.depends_on IS NOT NULL OR s.quiet_until IS NOT NULL
+                THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
+                END IS NULL
+    );
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) RETURNS TABLE(next_due double precision, event_ids bigint[], status_changes integer, version bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET lock_timeout TO '5s'
@@ -617,8 +654,10 @@ DECLARE
     usual hybrid_monitors.standings;
     decided hybrid_monitors.standings[];
     kept bigint[];
+    same bigint[] := '{}';
     mentioned bigint[];
     first_due timestamptz;
+    same_due timestamptz;
     gone bigint[];
     has_stopped bigint[];
 BEGIN
@@ -631,6 +670,7 @@ BEGIN
     END IF;
     event_ids := '{}';
     status_changes := 0;
+    version := pg_current_xact_id()::xid::text::bigint;
 
     IF round ? 'stopped' THEN
         -- Unless it goes on by now, or another round has told it.
@@ -674,6 +714,13 @@ BEGIN
         PERFORM hybrid_monitors.store_latencies(
             record_round.host, kept, latency_services, latency_names, latencies, now);
     END IF;
+    IF cardinality(same_ids) > 0 THEN
+        SELECT w.written, w.first_due INTO same, same_due
+        FROM hybrid_monitors.store_same(
+            record_round.host, same_ids, same_dues, same_polls, same_latencies, told_services,
+            told_dependencies, told_latencies, now) AS w;
+        first_due := least(first_due, same_due);
+    END IF;
     IF round ? 'answered' AND EXISTS (SELECT FROM hybrid_monitors.asked) THEN
         DELETE FROM hybrid_monitors.asked AS a
         WHERE a.service_id = ANY (kept) AND a.service_id = ANY (ARRAY(
@@ -682,13 +729,13 @@ BEGIN
 
     mentioned := ARRAY(
         SELECT (d.decided ->> 'service_id')::bigint
-        FROM jsonb_array_elements(round -> 'standings') AS d (decided));
+        FROM jsonb_array_elements(round -> 'standings') AS d (decided)) || same_ids;
     -- What was taken and is not recorded, or was dropped, is to be looked at again at once.
     UPDATE hybrid_monitors.hosts AS h SET
         looked_at = greatest(h.looked_at, now), -- the next one notices a clock that was set back
         next_due_at = least(
             h.next_due_at, first_due,
-            CASE WHEN cardinality(kept) < cardinality(mentioned)
+            CASE WHEN cardinality(kept) + cardinality(same) < cardinality(mentioned)
                 OR record_round.last AND NOT h.round_services <@ mentioned THEN now END),
         round_services = CASE WHEN record_round.last THEN '{}' ELSE ARRAY(
             SELECT i.id FROM unnest(h.round_services) AS i (id) WHERE i.id <> ALL (mentioned)
@@ -1602,6 +1649,41 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_monitors.store_same(host text, ids bigint[], dues timestamp with time zone[], polls timestamp with time zone[], latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[], now timestamp with time zone, OUT written bigint[], OUT first_due timestamp with time zone) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    WITH changed AS (
+        UPDATE hybrid_monitors.standings AS t SET
+            due_at = n.due_at, polled_at = n.polled_at, latency_ms = n.ms
+        FROM unnest(ids, dues, polls, latencies) AS n (id, due_at, polled_at, ms)
+        JOIN hybrid_monitors.services AS s ON s.id = n.id
+        WHERE t.service_id = n.id AND t.url = s.url AND s.active AND s.host = store_same.host
+        RETURNING t.service_id, t.due_at
+    )
+    SELECT coalesce(array_agg(c.service_id), '{}'), min(c.due_at)
+    INTO store_same.written, store_same.first_due FROM changed AS c;
+    IF cardinality(written) < cardinality(ids)
+        OR cardinality(told_dependencies) <> cardinality(told_latencies)
+        OR array_position(told_dependencies, NULL) IS NOT NULL
+        OR (0 < ALL (told_latencies)) IS NOT true
+    THEN
+        SELECT coalesce(array_agg(u.id), '{}'), coalesce(array_agg(u.ms), '{}')
+        INTO told_dependencies, told_latencies
+        FROM unnest(told_services, told_dependencies, told_latencies) AS u (service_id, id, ms)
+        WHERE u.service_id = ANY (written) AND u.id IS NOT NULL AND u.ms > 0;
+    END IF;
+    -- Longer rows would be compressed, which takes as long as all the rest.
+    INSERT INTO hybrid_monitors.latencies (at, host, dependency_ids, milliseconds)
+    SELECT
+        store_same.now, store_same.host, told_dependencies[c.first:c.first + 139],
+        told_latencies[c.first:c.first + 139]
+    FROM generate_series(1, cardinality(told_dependencies), 140) AS c (first);
+END
+$$;
+
 CREATE TABLE hybrid_monitors.standings (
     service_id bigint NOT NULL,
     due_at timestamp with time zone NOT NULL,
@@ -1628,7 +1710,7 @@ CREATE TABLE hybrid_monitors.standings (
     warnings jsonb DEFAULT '[]'::jsonb NOT NULL,
     CONSTRAINT standings_breaker_is_known CHECK ((breaker = ANY (ARRAY['closed'::text, 'open'::text, 'half_open'::text])))
 )
-WITH (fillfactor='60', autovacuum_vacuum_scale_factor='0.1', autovacuum_vacuum_threshold='1000');
+WITH (fillfactor='60', autovacuum_vacuum_scale_factor='1', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='20');
 
 CREATE FUNCTION hybrid_monitors.store_standings(host text, decided hybrid_monitors.standings[]) RETURNS void
     LANGUAGE plpgsql
@@ -1716,7 +1798,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) RETURNS json
+CREATE FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer, known_ids bigint[], known_versions xid[], known_standings xid[]) RETURNS json
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET lock_timeout TO '5s'
@@ -1735,6 +1817,7 @@ DECLARE
     has_windows CONSTANT boolean := EXISTS (SELECT FROM hybrid_monitors.windows);
     own record;
     taken bigint[];
+    recognised bigint[] := '{}';
     stopped json := '[]';
     services json := '[]';
 BEGIN
@@ -1774,7 +1857,11 @@ BEGIN
         stopped := hybrid_monitors.stopped_services(take_round.host, taken);
     END IF;
 
-    IF cardinality(taken) > 0 THEN
+    IF cardinality(taken) > 0 AND cardinality(known_ids) > 0 THEN
+        recognised := hybrid_monitors.recognised_services(
+            take_round.host, taken, known_ids, known_versions, known_standings, has_windows);
+    END IF;
+    IF cardinality(taken) > cardinality(recognised) THEN
         SELECT json_agg(row_to_json(v) ORDER BY v.place) INTO services
         FROM (
             SELECT
@@ -1785,12 +1872,20 @@ BEGIN
                     THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
                 END AS suppressed,
                 CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
+                s.xmin::text::bigint AS version,
+                -- as long as its last answer counts: else they are not those that it names
+                CASE WHEN t.ok AND t.digest IS NOT NULL AND NOT t.is_unsettled THEN (
+                    SELECT coalesce(json_object_agg(d.name, d.id), '{}')
+                    FROM hybrid_monitors.dependencies AS d WHERE d.service_id = s.id
+                ) END AS dependency_ids,
                 i.place
             FROM unnest(taken) WITH ORDINALITY AS i (id, place)
             JOIN hybrid_monitors.services AS s ON s.id = i.id
             LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
             LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
+            WHERE s.id <> ALL (recognised)
         ) AS v;
+        services := coalesce(services, '[]'); -- somebody has deleted them
     END IF;
 
     IF cardinality(own.due) > take_round.most THEN
@@ -1812,7 +1907,7 @@ BEGIN
         );
     END IF;
     RETURN json_build_object(
-        'now', looked, 'services', services, 'stopped', stopped,
+        'now', looked, 'services', services, 'order', taken, 'recognised', recognised, 'stopped', stopped,
         'next_due', extract(epoch FROM own.next_due - looked),
         'polls_are_read', hybrid_monitors.events_are_read());
 END
@@ -2022,7 +2117,7 @@ CREATE TABLE hybrid_monitors.hosts (
     round_began_at timestamp with time zone,
     round_services bigint[] DEFAULT '{}'::bigint[] NOT NULL
 )
-WITH (fillfactor='50');
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='1', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='20');
 
 CREATE TABLE hybrid_monitors.hours (
     hour timestamp with time zone NOT NULL,
@@ -2432,11 +2527,13 @@ GRANT ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) TO hybrid_runner_
 
 REVOKE ALL ON FUNCTION hybrid_monitors.phase_of(id bigint) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_monitors.recognised_services(host text, taken bigint[], known_ids bigint[], known_versions xid[], known_standings xid[], has_windows boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) TO hybrid_runner_worker;
+REVOKE ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_equals(place text, value jsonb) FROM PUBLIC;
 
@@ -2502,6 +2599,8 @@ REVOKE ALL ON FUNCTION hybrid_monitors.store_latencies(host text, kept bigint[],
 
 REVOKE ALL ON FUNCTION hybrid_monitors.store_rounds(hosts text[]) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION hybrid_monitors.store_same(host text, ids bigint[], dues timestamp with time zone[], polls timestamp with time zone[], latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[], now timestamp with time zone, OUT written bigint[], OUT first_due timestamp with time zone) FROM PUBLIC;
+
 GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_monitors_editor;
 
 GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_runner_worker;
@@ -2514,11 +2613,11 @@ REVOKE ALL ON FUNCTION hybrid_monitors.store_standings(host text, decided hybrid
 
 REVOKE ALL ON FUNCTION hybrid_monitors.survey_host(host text, on_its_way bigint[], last_look timestamp with time zone, looked timestamp with time zone, OUT due bigint[], OUT next_due timestamp with time zone, OUT new integer, OUT here integer, OUT is_late boolean) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer, known_ids bigint[], known_versions xid[], known_standings xid[]) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer, known_ids bigint[], known_versions xid[], known_standings xid[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer, known_ids bigint[], known_versions xid[], known_standings xid[]) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.update_service(name text, columns jsonb) FROM PUBLIC;
 

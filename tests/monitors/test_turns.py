@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from yarl import URL
 
 from examples.status_monitor.fake.server import FakeService, FakeServices
 from hybrid_runner.model.monitors import Polled, Service
@@ -152,7 +153,7 @@ async def test_who_waits_for_a_place_in_vain_is_put_off_and_waits_for_nobody_s_a
 async def test_the_time_that_it_waited_is_no_latency_of_the_service() -> None:
     clock, waited = asyncio.get_running_loop().time, 0.0
 
-    async def move(_: str) -> None:
+    async def move(_: URL) -> None:
         nonlocal waited
         began = clock()
         await until(lambda: clock() - began > 0.2)
@@ -176,10 +177,10 @@ async def test_those_who_wait_for_each_other_s_hosts_all_get_there() -> None:
     turns = Turns(1)
 
     async def go(*urls: str) -> None:
-        async with turns.turn(urls[0]) as turn:
+        async with turns.turn(urls[0][7:8], urls[0]) as turn:
             for url in urls[1:]:
                 await asyncio.sleep(0)
-                await turn.move(url)
+                await turn.move(URL(url))
 
     await asyncio.wait_for(
         asyncio.gather(

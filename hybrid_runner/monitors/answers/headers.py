@@ -69,16 +69,16 @@ def check_headers(stored: Any) -> None:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Filled:
-    """Headers with secrets in them, for one origin."""
+    """Headers with secrets in them, for the origin of one address."""
 
-    origin: URL
+    url: URL
     values: dict[str, str]
     revealed: tuple[str, ...]
     """The secrets that are in them."""
 
     def toward(self, url: URL) -> dict[str, str]:
         """What is sent there: elsewhere than at their own origin, nothing that may be secret."""
-        if url.origin() == self.origin:
+        if url is self.url or url.origin() == self.url.origin():
             return self.values
         return {
             name: value
@@ -149,4 +149,4 @@ def fill_headers(stored: dict[str, str], secrets: Mapping[str, Secret], url: URL
         header: _SECRET.sub(lambda found, header=header: value_of(header, found[1]), text)  # type: ignore[misc]
         for header, text in stored.items()
     }
-    return Filled(url.origin(), values, tuple(revealed))
+    return Filled(url, values, tuple(revealed))

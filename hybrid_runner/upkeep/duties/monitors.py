@@ -1,5 +1,5 @@
-"""Measures monitored services in one worker for the whole fleet, and has rounds go on when
-Postgres's clock was set back.
+"""Measures monitored services in one worker for the whole fleet, and has rounds go on when the
+clock of Postgres was set back.
 """
 
 from __future__ import annotations

@@ -68,7 +68,14 @@ CREATE TABLE hybrid_monitors.standings (
     error text,
     warnings jsonb NOT NULL DEFAULT '[]',
     CONSTRAINT standings_breaker_is_known CHECK (breaker IN ('closed', 'open', 'half_open'))
-) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
+) WITH (
+    fillfactor = 60,
+    -- Each row is written every half minute, and what that leaves is pruned by the next one that
+    -- comes to the page: a vacuum a minute has next to nothing to do. What is known of the columns
+    -- does not change with it.
+    autovacuum_vacuum_scale_factor = 1, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 20
+);
 CREATE INDEX standings_by_host ON hybrid_monitors.standings (host);
 
 -- One row for each host: which round has it, and what that one has on its way.
@@ -82,7 +89,11 @@ CREATE TABLE hybrid_monitors.hosts (
     round_claim bigint,
     round_began_at timestamptz,
     round_services bigint[] NOT NULL DEFAULT '{}'
-) WITH (fillfactor = 50);
+) WITH (
+    -- as above
+    fillfactor = 50, autovacuum_vacuum_scale_factor = 1, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 20
+);
 
 -- Which services somebody wants to be polled now.
 CREATE TABLE hybrid_monitors.asked (

@@ -262,7 +262,7 @@ async def test_an_editor_has_these_rights_and_no_others(
         "INSERT INTO hybrid_monitors.asked (service_id) VALUES (1)",
         "SELECT hybrid_monitors.open_hosts()",
         "SELECT hybrid_monitors.services_changed('{a}')",
-        "SELECT hybrid_monitors.take_round('a', 1, 1, 1)",
+        "SELECT hybrid_monitors.take_round('a', 1, 1, 1, '{}', '{}', '{}')",
         "SELECT setval('hybrid_monitors.event_readers_until', 1)",
         "SELECT 1 FROM hybrid_runner.jobs",
         "INSERT INTO hybrid_runner.jobs (kind) VALUES ('x')",
