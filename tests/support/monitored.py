@@ -112,6 +112,15 @@ def good(service: Service, now: datetime, **changes: Any) -> Decision:
     return Decision(service.id, after, polled=Polled(service.id, service.url, 7))
 
 
+async def one(on: Connection, name: str = "orders") -> tuple[PlayedRound, Service, Decision]:
+    """A round with one service, and what a good poll of it decides."""
+    await add(on, name)
+    played = await play(on)
+    taken = await played.take()
+    [service] = taken.services
+    return played, service, good(service, taken.now)
+
+
 def stored(item: Item, service_id: int, *, status_changed: bool = False) -> DependencyAfter:
     """A dependency that is as an answer says."""
     return DependencyAfter(service_id, item, 0, True, 0, status_changed)
