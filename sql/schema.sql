@@ -4373,6 +4373,14 @@ CREATE FUNCTION hybrid_runner.wake_waiting(ids bigint[]) RETURNS SETOF bigint
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
+    -- Mostly there is none, and to plan what follows costs ten times as much as to know that.
+    PERFORM FROM hybrid_runner.jobs AS j
+    JOIN hybrid_runner.signals AS s ON s.key = j.waits_for
+    WHERE j.id = ANY (wake_waiting.ids)
+    LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
     RETURN QUERY
     WITH open AS MATERIALIZED (
         SELECT j.id, j.version, j.queue
