@@ -201,6 +201,8 @@ class Polled:
     certificate_ends_at: datetime | None = None
     is_local: bool = False
     """The fault may be on this side: no route, no network, or names are not resolved for now."""
+    is_put_off: bool = False
+    """It was redirected to where too many are asked already: nothing is known of it."""
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds of the request by phase: resolve, connect (with TLS), first_byte, body; empty for
     those that shared another one's request.

@@ -17,8 +17,8 @@ from hybrid_runner.monitors.answers.poll import poll_group
 from hybrid_runner.monitors.answers.prepared import Preparations
 from hybrid_runner.monitors.answers.secrets import Secret
 from hybrid_runner.monitors.answers.session import open_session
+from hybrid_runner.monitors.turns import Turn, Turns
 from hybrid_runner.policy.connectivity import Connectivity
-from hybrid_runner.resilience.host_limits import HostLimits
 from hybrid_runner.telemetry.metrics.monitor_counters import MonitorCounters
 
 Found = Callable[[Service, Polled], None]
@@ -35,7 +35,7 @@ class Poller:
         counters: MonitorCounters,
     ) -> None:
         self._per_host = per_host
-        self._limits = HostLimits(per_host)
+        self._turns = Turns(per_host)
         self._rules = rules
         self._preparations = Preparations(secrets)
         self._counters = counters
@@ -65,9 +65,10 @@ class Poller:
 
         async def poll_some() -> None:
             for group in _until(groups, until):
-                async with self._limits.place(host):  # given back as this one ends
+                address, *_ = self._preparations.key(group[0])
+                async with self._turns.turn(host, address) as turn:  # given back as this one ends
                     self._counters.count_host_wait(time.monotonic() - began)
-                    await self._poll_group(session, host, group, now, found, well)
+                    await self._poll_group(session, host, group, now, found, well, turn)
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._per_host):
@@ -81,9 +82,10 @@ class Poller:
         now: datetime,
         found: Found,
         well: Container[int],
+        turn: Turn,
     ) -> None:
         polls = await poll_group(
-            session, group, now=now, preparations=self._preparations, well=well
+            session, group, now=now, preparations=self._preparations, well=well, move=turn.move
         )
         first = polls[0]
         self._connectivity.note(host, is_local=first.is_local, at=time.monotonic())

@@ -165,8 +165,8 @@ def decide(
 
 
 def missed(service: Service, polled: Polled, now: datetime, rules: PollRules) -> Decision:
-    """This process had no network: the service is due again after its interval, and nothing else
-    is known of it. A breaker that was to be probed is to be probed then.
+    """This process had no network, or the poll was put off: the service is due again after its
+    interval, and nothing else is known of it. A breaker that was to be probed is to be probed then.
     """
     before = service.standing or Standing(due_at=now, url=service.url)
     after = replace(before, due_at=now + service.every)

@@ -23,6 +23,8 @@ class PollFailed(Exception):
         self.line = one_line(line)
         self.is_local = is_local
         """The fault may be on this side, not the service's."""
+        self.is_put_off = False
+        """It was not asked to the end, since others are asked there: nothing is known of it."""
 
 
 class AddressRefused(OSError):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 import aiohttp
 from yarl import URL
@@ -21,6 +22,8 @@ from hybrid_runner.monitors.answers.session import PHASES, CertifiedResponse, Ph
 from hybrid_runner.monitors.answers.storable import one_line
 from hybrid_runner.monitors.answers.urls import check_url
 
+Move: TypeAlias = Callable[[URL], Awaitable[None]]
+"""Waits until this address may be asked, and no other one."""
 REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 
 
@@ -36,14 +39,20 @@ class Request:
     """Somebody wants to know what is in it."""
 
 
-async def fetch(session: aiohttp.ClientSession, request: Request, phases: Phases) -> Answer:
+async def fetch(
+    session: aiohttp.ClientSession, request: Request, phases: Phases, move: Move | None = None
+) -> Answer:
     """What was answered in time; PollFailed for everything else, and nothing but that."""
     began = time.perf_counter()
     try:
         async with asyncio.timeout(request.timeout.total_seconds()) as limit:
-            answer = await _follow(session, request, phases)
+            answer = await _follow(session, request, phases, move)
     except Exception as error:
         if isinstance(error, TimeoutError) and limit.expired():
+            if phases.is_waiting:
+                failed = PollFailed("timeout", "too many are asked where it was redirected to")
+                failed.is_put_off = True
+                raise failed from None
             line = f"no answer within {duration_text(request.timeout)} {phases.doing}"
             # Nobody answers for any name: that is rather this side's than the service's fault.
             raise PollFailed("timeout", line, is_local=phases.is_resolving) from None
@@ -51,11 +60,13 @@ async def fetch(session: aiohttp.ClientSession, request: Request, phases: Phases
         raise poll_failed(error, headers.hide_text, headers.hide_quoted) from None
     finally:
         phases.end()
-    answer.latency_ms = round((time.perf_counter() - began) * 1000)
+    answer.latency_ms = round((time.perf_counter() - began - phases.waited) * 1000)
     return answer
 
 
-async def _follow(session: aiohttp.ClientSession, request: Request, phases: Phases) -> Answer:
+async def _follow(
+    session: aiohttp.ClientSession, request: Request, phases: Phases, move: Move | None
+) -> Answer:
     if not request.follow:
         return await _get(session, request, request.url, phases)
     url, seen = request.url, {request.url}
@@ -70,6 +81,9 @@ async def _follow(session: aiohttp.ClientSession, request: Request, phases: Phas
         if url in seen:
             raise PollFailed("redirect", f"redirects go in circles: {shown_url(url)} comes again")
         seen.add(url)
+        if move is not None:
+            with phases.waiting():
+                await move(url)
     raise PollFailed("redirect", f"more redirects than it may follow: {request.follow}")
 
 

@@ -12,7 +12,7 @@ from hybrid_runner.durations import duration_text
 from hybrid_runner.model.monitors import Polled, Service
 from hybrid_runner.monitors.answers.dependencies import Parsed, parse_dependencies, remember
 from hybrid_runner.monitors.answers.failures import PollFailed, poll_failed
-from hybrid_runner.monitors.answers.fetch import REDIRECTS, fetch
+from hybrid_runner.monitors.answers.fetch import REDIRECTS, Move, fetch
 from hybrid_runner.monitors.answers.headers import Filled
 from hybrid_runner.monitors.answers.judging import Answer, check_expected
 from hybrid_runner.monitors.answers.prepared import Preparations, Prepared
@@ -27,12 +27,14 @@ async def poll_group(
     now: datetime,
     preparations: Preparations | None = None,
     well: Container[int] = (),
+    move: Move | None = None,
 ) -> list[Polled]:
     """What each service's poll found, in the order of the services: their `group_key`s are equal.
     Of those that are `well`, by their ids, items are not read again if they say the same.
 
     Whatever they answer, and whatever is stored of them, is no exception: it is a failed poll with
-    its reason. `now` is Postgres's clock. Only a cancellation passes through.
+    its reason. `now` is Postgres's clock. `move` waits until a redirect's next address may be
+    asked. Only a cancellation passes through.
     """
     preparations = preparations or Preparations({})
     results: dict[int, Polled] = {}
@@ -43,7 +45,7 @@ async def poll_group(
         except Exception as error:
             results[service.id] = _failed(service, _of_definition(error), 0)
     if prepared:
-        for polled in await _poll(session, prepared, now, preparations, well):
+        for polled in await _poll(session, prepared, now, preparations, well, move):
             results[polled.service_id] = polled
     return [results[service.id] for service in services]
 
@@ -54,13 +56,14 @@ async def _poll(
     now: datetime,
     preparations: Preparations,
     well: Container[int],
+    move: Move | None,
 ) -> list[Polled]:
     """One request, and what it means for each."""
     phases = Phases()
     began = time.perf_counter()
     try:
         request = preparations.request(prepared)
-        answer = await fetch(session, request, phases)
+        answer = await fetch(session, request, phases, move)
     except Exception as error:
         failed = poll_failed(error)
         took = round((time.perf_counter() - began) * 1000)
@@ -175,6 +178,7 @@ def _failed(
         error=failed.line,
         certificate_ends_at=ends,
         is_local=failed.is_local,
+        is_put_off=failed.is_put_off,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -34,8 +36,21 @@ class Phases:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.waited = 0.0
+        """Seconds in which nobody was asked."""
+        self.is_waiting = False
         self._phase = ""
         self._began = 0.0
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """What the block takes is no part of the request. It goes on to wait if it was ended."""
+        self.begin("")
+        began = time.perf_counter()
+        self.is_waiting = True
+        yield
+        self.is_waiting = False
+        self.waited += time.perf_counter() - began
 
     @property
     def doing(self) -> str:

@@ -1,6 +1,7 @@
 -- roll_up_hour: sum up the oldest hour of latencies that was not summed up yet; false: there is
--- none that is over. One that was, and comes once more, is summed up anew. Until when that was done is written down in the same transaction, so nothing
--- counts twice. An hour is left alone for two minutes, in which rounds of it may still commit.
+-- none that is over. One that was, and comes once more, is summed up anew. Until when that was done
+-- is written down in the same transaction, so nothing counts twice. An hour is left alone for two
+-- minutes, in which rounds of it may still commit.
 CREATE OR REPLACE FUNCTION hybrid_monitors.roll_up_hour() RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
 AS $$

@@ -1,5 +1,5 @@
--- wake_set_back: wake the rounds that wait for a time which was soon before Postgres's clock was set
--- back, or before a server took over whose clock is behind; and upkeep. Returns how many.
+-- wake_set_back: wake the rounds that wait for a time which was soon before Postgres's clock was
+-- set back, or before a server took over whose clock is behind; and upkeep. Returns how many.
 CREATE OR REPLACE FUNCTION hybrid_monitors.wake_set_back() RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
