@@ -67,10 +67,10 @@ async def test_as_json(dsn: str, database: Connection) -> None:
     assert (shown["payload"], len(shown["next"])) == ({}, 3)
     assert shown["next"][0]["tick"] == said["next_at"]
     ran = json.loads(await runs("run", "hourly", "--json", "--dsn", dsn))
-    assert ran == {
-        "name": "hourly",
-        "id": await database.fetchval("SELECT id FROM hybrid_runner.jobs"),
-    }
+    job = await database.fetchval("SELECT id FROM hybrid_runner.jobs")
+    assert ran == {"name": "hourly", "id": job, "enqueued": "inserted"}
+    again = await runs("run", "hourly", "--dsn", dsn)
+    assert again == f"job {job} of schedule 'hourly' lives already: nothing was stored\n"
     assert json.loads(await runs("pause", "hourly", "--json", "--dsn", dsn)) == [
         {"name": "hourly", "outcome": "paused", "changed": True}
     ]

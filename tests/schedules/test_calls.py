@@ -90,6 +90,17 @@ async def test_a_job_of_it_can_be_had_now(dsn: str) -> None:
     assert (job.schedule, job.tick) == ("s", None)
 
 
+async def test_a_second_one_at_a_time_is_had_only_where_jobs_may_overlap(dsn: str) -> None:
+    async with Runner(dsn) as app:
+        await app.add_schedule("one", "work", every="1h")
+        await app.add_schedule("many", "work", every="1h", overlap="allow")
+        first, again = await app.run_now("one"), await app.run_now("one")
+        assert (first.enqueued, again.enqueued, again.id) == ("inserted", "exists", first.id)
+        first, other = await app.run_now("many"), await app.run_now("many")
+        assert (first.enqueued, other.enqueued) == ("inserted", "inserted")
+        assert first.id != other.id
+
+
 async def test_the_next_ticks_are_known_with_the_jitter_of_their_jobs(dsn: str) -> None:
     async with Runner(dsn) as app:
         await app.add_schedule("s", "work", every="1h", jitter="10m")
