@@ -320,6 +320,37 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             width=24,
         ),
     ),
+    "Schedules": (
+        Panel(
+            "Ticks",
+            "What came of ticks of schedules, in five minutes: fired, caught up, skipped since the"
+            " job before still lived, dropped as too old.",
+            {
+                "{{schedule}} {{outcome}}": (
+                    "sum by (schedule, outcome) (increase(hybrid_runner_ticks_total[5m]))"
+                ),
+            },
+        ),
+        Panel(
+            "From tick to job",
+            "How late the jobs of ticks were made, and until when the next tick is due; one worker"
+            " measures that for all. Below 0 it is late.",
+            {
+                "median": quantile(0.5, "tick_late_seconds", where=""),
+                "99 %": quantile(0.99, "tick_late_seconds", where=""),
+                "next tick in, s": "min(hybrid_runner_schedule_next_seconds)",
+            },
+            "s",
+        ),
+        Panel(
+            "Schedules",
+            "Schedules by state, and those whose tick has been due for a minute.",
+            {
+                "{{state}}": "max by (state) (hybrid_runner_schedules)",
+                "overdue": "max(hybrid_runner_schedules_overdue)",
+            },
+        ),
+    ),
     "Attached tables": (
         Panel(
             "Rows of jobs that began",

@@ -287,6 +287,19 @@ def _sources_message(text: str) -> RowsChanged | SourcesChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class SchedulesChanged:
+    """A schedule was made, changed or removed, or one may fire again. The workers that look first
+    ask when the next tick is due.
+    """
+
+    FORM: ClassVar = ""
+    FORGED: ClassVar = (
+        "A question of three workers when the next tick is due; ten a second at most."
+    )
+    text: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """By it a listener tests that notifications arrive; any text counts."""
 
@@ -298,7 +311,9 @@ class Proof:
 # --- channels
 
 SourcesMessage = RowsChanged | SourcesChanged
-Message = QueueMessage | JobsRead | JobsChanged | SignalSent | SourcesMessage | Proof
+Message = (
+    QueueMessage | JobsRead | JobsChanged | SignalSent | SourcesMessage | SchedulesChanged | Proof
+)
 M = TypeVar("M", bound=Message)
 
 
@@ -315,6 +330,7 @@ _PREFIX = "hybrid_runner."
 # No queue can have a name with a tilde.
 READERS: Channel[JobsRead] = Channel(_PREFIX + "~readers", _jobs_read)
 SOURCES: Channel[SourcesMessage] = Channel(_PREFIX + "~sources", _sources_message)
+TICKS: Channel[SchedulesChanged] = Channel(_PREFIX + "~ticks", lambda _: SchedulesChanged())
 
 
 def channel_of(queue: str) -> Channel[QueueMessage]:

@@ -102,6 +102,13 @@ class EndsUnreported:
 
 
 @dataclass(frozen=True, slots=True)
+class NextTick:
+    """The earliest schedule that may fire is due after `delay`, which is negative if it is late."""
+
+    delay: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class LanesRead:
     """How long Postgres took to read the queues' lanes."""
 
@@ -114,6 +121,8 @@ WorkerNews = CancelRequested | QueueNews
 """News for the worker's event loop."""
 UpkeepNews = WorkerDied | JobHung | RowGone | DutyGiven | EndsUnreported
 """News for those who do upkeep in the heartbeat's thread."""
+TickNews = NextTick
+"""News for the timer of schedules, in the heartbeat's thread."""
 BeatNews = LiveWorker | ShortestLease | LookAgain | LanesRead
 """News for the heartbeat itself."""
-HeartbeatNews = WorkerNews | UpkeepNews | BeatNews
+HeartbeatNews = WorkerNews | UpkeepNews | TickNews | BeatNews

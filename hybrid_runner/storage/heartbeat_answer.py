@@ -19,6 +19,7 @@ from hybrid_runner.model.news import (
     LookAgain,
     MuteExpired,
     NextDue,
+    NextTick,
     RowGone,
     ShortestLease,
     WorkerDied,
@@ -62,5 +63,6 @@ _MAKE: dict[str, Callable[[str, str], HeartbeatNews]] = {
     "look_again": lambda _, value: LookAgain(_delay(value)),
     "job_hung": lambda _, value: JobHung(int(value)),
     "duty_given": lambda _, value: DutyGiven(value),
+    "next_tick": lambda _, value: NextTick(timedelta(seconds=float(value))),
     "ends_unreported": lambda _, __: EndsUnreported(),
 }

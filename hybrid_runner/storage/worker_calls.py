@@ -78,12 +78,23 @@ async def register_worker(
     lease: timedelta,
     kinds_hash: str = "",
     kinds: Sequence[str] = (),
+    schedules: Sequence[str] = (),
 ) -> Registered:
     """Write down who works; `queues` is JSON text, `kinds_hash` the same for whoever knows the same
-    kinds.
+    kinds, `schedules` the names of those that it declares.
     """
     (row,) = await fetch(
-        on, "register_worker", worker_id, host, pid, version, queues, lease, kinds_hash, list(kinds)
+        on,
+        "register_worker",
+        worker_id,
+        host,
+        pid,
+        version,
+        queues,
+        lease,
+        kinds_hash,
+        list(kinds),
+        list(schedules),
     )
     return Registered(*row)
 

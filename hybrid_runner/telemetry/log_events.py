@@ -108,6 +108,8 @@ LogEvent = Literal[
     "web.reader_dismissed",
     "web.started",
     "web.stream_failed",
+    "schedule.not_declared",
+    "schedule.ticked",
     "signals.dropped",
     "signals.unasked",
     "source.backfilled",

@@ -12,8 +12,9 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.handlers.registry import on_end_in_a_circle
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.kinds import DeclaredKind
+from hybrid_runner.model.schedules import DeclaredSchedule
 from hybrid_runner.policy.doorbell import Mode
-from hybrid_runner.storage import kind_calls, worker_calls
+from hybrid_runner.storage import kind_calls, tick_calls, worker_calls
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.connections import Connections
 from hybrid_runner.worker.identity import Identity
@@ -56,15 +57,20 @@ class Station:
         ring_within: timedelta,
         keeps: Sequence[tuple[State, str, timedelta]],
         kinds: Sequence[DeclaredKind],
+        schedules: Sequence[DeclaredSchedule],
     ) -> None:
-        """Open the queues, declare the kinds and register the worker; `keeps` says how long ended
-        jobs are kept. ConfigurationError if kinds would follow each other's ends for ever.
+        """Open the queues, declare kinds and schedules and register the worker; `keeps` says how
+        long ended jobs are kept. ConfigurationError if kinds would follow each other's ends for
+        ever.
         """
         if circle := await kind_calls.find_circle(self.connections.settles, kinds):
             raise on_end_in_a_circle(circle)
         for name in self.queues:
             await worker_calls.open_queue(self.connections.claims, name, ring_within)
         await kind_calls.declare_kinds(self.connections.settles, kinds)
+        # First, since from the registration on they fire.
+        held = await tick_calls.declare_schedules(self.connections.settles, schedules)
+        self.membership.upkeep.ticks.declare_later(schedules, held)
         await self.membership.register()
         await worker_calls.keep_jobs(self.connections.settles, keeps)
         await worker_calls.add_duties(self.connections.settles, self.membership.upkeep.duties.own)

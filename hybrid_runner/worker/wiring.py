@@ -14,7 +14,9 @@ from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.model.messages import (
     READERS,
     SOURCES,
+    TICKS,
     RowsChanged,
+    SchedulesChanged,
     SourcesChanged,
     SourcesMessage,
     channel_of,
@@ -160,7 +162,7 @@ def wire(
     watchdog = Watchdog(
         settings.work.stall_after.total_seconds(), executor.mark_stall, reports.counters.on_loop_lag
     )
-    offer = Offer(slots, kinds)
+    offer = Offer(slots, kinds, [each.name for each in registry.schedules])
     membership = Membership(connections, settings, identity, offer, beats, watchdog)
 
     ask_for_heartbeat = Paced(membership.soon, Allowance(at_once=10, per_second=0.5))
@@ -236,6 +238,7 @@ def wire(
         listener.hear(channel_of(name), queue.heard)
     listener.hear(READERS, change_feed.announced)
     listener.hear(SOURCES, _on_sources(upkeep, ask_for_heartbeat))
+    listener.hear(TICKS, _on_schedules(upkeep))
     waker = Waker(
         connections.courtesies,
         lambda: identity.id,
@@ -273,6 +276,12 @@ def _on_sources(
                 assert_never(message)
 
     return heard
+
+
+def _on_schedules(upkeep: UpkeepLoop) -> Callable[[SchedulesChanged, int], None]:
+    """What a worker does when it hears that schedules changed."""
+    ask = Paced(upkeep.ticks.ring, Allowance(at_once=10, per_second=10))
+    return lambda _message, _sender: ask()
 
 
 def _wire_settlers(

@@ -76,6 +76,7 @@ class Worker:
                     settings.polling.hybrid_poll_cap,
                     registry.keeps(usual),
                     registry.declared(),
+                    registry.schedules,
                 )
                 await callbacks.learn(self._station.connections.settles)
         except BaseException:

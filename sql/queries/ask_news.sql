@@ -121,6 +121,11 @@ FROM (
 ) AS r
 WHERE EXISTS (SELECT FROM alive)
 UNION ALL
+-- One probe of an index where there are no schedules.
+SELECT 'next_tick', '', extract(epoch FROM t.delay)::text
+FROM (SELECT hybrid_runner.next_tick() AS delay) AS t
+WHERE t.delay IS NOT NULL
+UNION ALL
 SELECT 'shortest_lease', '', extract(epoch FROM min(w.lease))::text
 FROM hybrid_runner.workers AS w
 WHERE w.dead_at IS NULL

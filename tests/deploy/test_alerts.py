@@ -289,6 +289,8 @@ CASES = [
         "29m",
         once("hybrid_runner_stale_settles_total", 1, queue="q"),
     ),
+    Case("HybridRunnerScheduleLate", 1, "1m", held("hybrid_runner_schedules_overdue", 2)),
+    Case("HybridRunnerScheduleLate", 0, "1m", held("hybrid_runner_schedules_overdue", 0)),
     Case("HybridRunnerStalled", 1, "1m", held("hybrid_runner_stalled", 1)),
     Case("HybridRunnerStalled", 0, "1m", held("hybrid_runner_stalled", 0)),
     Case("HybridRunnerRestarts", 1, "31m", once("hybrid_runner_process_restarts_total", 3)),

@@ -38,10 +38,11 @@ LOOKS = (
 """One that waits, tries and ends; one whose budget is used up."""
 WITHOUT_VALUES = re.compile(
     "hybrid_runner_(unknown_kind_jobs|expired_jobs_total|rows_shown|row_|late_rows|refused_rows"
-    "|monitor_)"
+    "|monitor_|tick|schedule)"
 )
-"""Figures that have none as long as all kinds are known, no table is attached, and no service is
-monitored: test_dashboard_of_rows.py and test_dashboard_of_monitors.py ask for those.
+"""Figures that have none as long as all kinds are known, no table is attached, no service is
+monitored and nothing is scheduled: test_dashboard_of_rows.py, test_dashboard_of_monitors.py and
+test_dashboard_of_schedules.py ask for those.
 """
 RUNNING = "SELECT DISTINCT left(worker_id, 12) FROM hybrid_runner.jobs WHERE state = 'running'"
 ENDED = (

@@ -10,10 +10,12 @@ from typing import Any, get_args
 from hybrid_runner.model.messages import (
     READERS,
     SOURCES,
+    TICKS,
     JobsChanged,
     JobsRead,
     Proof,
     QueueMessage,
+    SchedulesChanged,
     SignalSent,
     SourcesMessage,
     changes_channel,
@@ -31,6 +33,7 @@ MESSAGES: tuple[tuple[str, tuple[type[Any], ...]], ...] = (
     (changes_channel("hybrid_runner.~changes~…").name, (JobsChanged,)),
     (signals_channel("hybrid_runner.~signals~…").name, (SignalSent,)),
     (SOURCES.name, get_args(SourcesMessage)),
+    (TICKS.name, (SchedulesChanged,)),
     (proof_channel("…").name, (Proof,)),
 )
 

@@ -27,7 +27,7 @@ async def asked(database: Connection, title: str, place: int = 0) -> list[tuple[
 
 
 async def test_all_of_them_run(monitored: Connection) -> None:
-    assert sum(map(len, QUERIES.values())) == 11
+    assert sum(map(len, QUERIES.values())) == 12
     for queries in QUERIES.values():
         for query in queries:
             await monitored.execute(query)

@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from hybrid_runner.telemetry.metrics import monitor_instruments, row_instruments
+from hybrid_runner.telemetry.metrics import (
+    monitor_instruments,
+    row_instruments,
+    tick_instruments,
+)
 from hybrid_runner.telemetry.metrics.instrument import (
     FAST,
     LONG,
@@ -346,6 +350,7 @@ INSTRUMENTS: Final = (
     *(value for value in tuple(globals().values()) if isinstance(value, Instrument)),
     *row_instruments.INSTRUMENTS,
     *monitor_instruments.INSTRUMENTS,
+    *tick_instruments.INSTRUMENTS,
 )
 """All instruments, in this order."""
 

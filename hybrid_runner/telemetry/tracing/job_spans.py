@@ -39,6 +39,10 @@ def root_span(
         terminal["hybrid_runner.rescued"] = True
     attributes = of_job(claim) | terminal
     attributes["hybrid_runner.attempt"] = claim.attempt
+    if claim.schedule is not None:
+        attributes["hybrid_runner.schedule"] = claim.schedule
+        if claim.tick is not None:
+            attributes["hybrid_runner.tick"] = claim.tick.isoformat()
     status = {State.COMPLETED: StatusCode.OK, State.FAILED: StatusCode.ERROR}.get(
         state, StatusCode.UNSET
     )

@@ -3,7 +3,8 @@
 A row of `hybrid_runner.duties` says when a duty was last given out. After its period the next
 heartbeat of any worker is given it again. Those of an application's own have no row from the
 beginning: a worker that knows them adds it when it starts. The one of `sources` is there while
-tables are attached, that of `monitors` where monitors are installed. To add a duty, see
+tables are attached, that of `monitors` where monitors are installed, that of
+`schedules` while there are schedules. To add a duty, see
 CONTRIBUTING.md.
 """
 
@@ -24,6 +25,7 @@ from hybrid_runner.upkeep.duties.partitions import Partitions
 from hybrid_runner.upkeep.duties.prune import Prune
 from hybrid_runner.upkeep.duties.queue_depths import QueueDepths
 from hybrid_runner.upkeep.duties.reconcile import Reconcile
+from hybrid_runner.upkeep.duties.schedules import Schedules
 from hybrid_runner.upkeep.duties.signals import Signals
 from hybrid_runner.upkeep.duties.sources import ROW_CHECK, Sources
 from hybrid_runner.upkeep.duties.unknown_kinds import UnknownKinds
@@ -46,6 +48,7 @@ class Duties:
         self.signals = Signals()
         self.sources = Sources(row_check)
         self.monitors = Monitors()
+        self.schedules = Schedules()
         self._repairs = Counter(table.RECONCILER_REPAIRS)
         registry = registry or Registry()
         self.all: tuple[Duty, ...] = (
@@ -59,6 +62,7 @@ class Duties:
             self.signals,
             self.sources,
             self.monitors,
+            self.schedules,
             *(Reconcile(each, self._repairs) for each in registry.reconcilers),
         )
 
@@ -75,6 +79,7 @@ class Duties:
             **self.signals.metric_values(),
             **self.sources.metric_values(),
             **self.monitors.metric_values(),
+            **self.schedules.metric_values(),
             **self.unknown_kinds.metric_values(),
             **self.expired_jobs.metric_values(),
             **({table.RECONCILER_REPAIRS.name: repairs} if repairs else {}),

@@ -234,6 +234,15 @@ def _monitors(status: WorkerStatus) -> Check | None:
     return Check("monitors", "ok", "services are polled in time")
 
 
+def _schedules(status: WorkerStatus) -> Check | None:
+    found = status.vitals.schedules
+    if found is None:
+        return None
+    if found:
+        return Check("schedules", "warning", "; ".join(found))
+    return Check("schedules", "ok", "schedules fire in time")
+
+
 def _postgres(status: WorkerStatus) -> Check:
     away, complaint = status.vitals.away, status.vitals.complaint
     if away is None:
@@ -255,5 +264,6 @@ CHECKS: tuple[Callable[[WorkerStatus], Check | None], ...] = (
     _kinds,
     _sources,
     _monitors,
+    _schedules,
     _postgres,
 )

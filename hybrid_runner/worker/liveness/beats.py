@@ -158,6 +158,7 @@ class Beats:
         self._worker_loop.call(heard_by.on_members, members, asked_at, name)
         if for_worker := [one for one in news if isinstance(one, WorkerNews)]:
             self._worker_loop.call(heard_by.on_news, for_worker, name)
+        self.upkeep.ticks.hear(news, name.worker_id, asked_at)
         self.upkeep.give([one for one in news if isinstance(one, UpkeepNews)], name)
         again = [one.after.total_seconds() for one in news if isinstance(one, LookAgain)]
         if self._fleet.longest_pause is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -31,6 +31,8 @@ class Offer(NamedTuple):
     slots: Mapping[str, int]
     """How many jobs it runs at a time, by queue."""
     kinds: claim_calls.Kinds
+    schedules: Sequence[str] = ()
+    """Names of those that it declares."""
 
 
 class Membership:
@@ -77,7 +79,16 @@ class Membership:
         host, pid, queues = socket.gethostname(), os.getpid(), encode(self._offer.slots, "queues")
         kinds = self._offer.kinds
         first, took_over = await worker_calls.register_worker(
-            on, worker_id, host, pid, VERSION, queues, self._lease, kinds.number, kinds.names
+            on,
+            worker_id,
+            host,
+            pid,
+            VERSION,
+            queues,
+            self._lease,
+            kinds.number,
+            kinds.names,
+            self._offer.schedules,
         )
         self._identity.register(worker_id, first)
         if took_over:

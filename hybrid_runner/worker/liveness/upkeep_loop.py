@@ -1,5 +1,5 @@
-"""Does the upkeep that heartbeats ask for: rescues, duties, hung jobs. Runs in the heartbeat's
-thread.
+"""Does the upkeep that heartbeats ask for: rescues, duties, hung jobs, schedules. Runs in the
+heartbeat's thread.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from hybrid_runner.upkeep.duty_runner import DutyRunner
 from hybrid_runner.upkeep.rescuer import Rescuer
 from hybrid_runner.upkeep.unreported_ends import EndReporter
 from hybrid_runner.worker.identity import Name
+from hybrid_runner.worker.liveness.tick_loop import TickLoop
 from hybrid_runner.worker.liveness.worker_loop import WorkerLoop
 from hybrid_runner.worker.loops import Outage
 from hybrid_runner.worker.run.executor import Executor
@@ -64,6 +65,7 @@ class UpkeepLoop:
         )
         self.duties = Duties(self._rescuer, registry, row_check)
         self._duty_runner = DutyRunner(dsn, self.duties.all)
+        self.ticks = TickLoop(dsn)
         self._news: asyncio.Queue[tuple[str, list[UpkeepNews]]] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
         """That of the heartbeat's thread, once it runs."""
@@ -83,7 +85,7 @@ class UpkeepLoop:
     @property
     def loops(self) -> tuple[Callable[[], Coroutine[Any, Any, None]], ...]:
         """The loops that have to run in the heartbeat's thread."""
-        return (self._act_on_news, *self._duty_runner.loops)
+        return (self._act_on_news, self.ticks.run, *self._duty_runner.loops)
 
     def give(self, news: list[UpkeepNews], name: Name) -> None:
         """Do soon what a heartbeat under this name brought."""
@@ -102,6 +104,7 @@ class UpkeepLoop:
     async def close(self) -> None:
         """Close the connections, and give held duties to other workers."""
         await self._connection.close()
+        await self.ticks.close()
         await self._duty_runner.close()
 
     async def _act_on_news(self) -> None:

@@ -45,7 +45,11 @@ def snapshot(
         queues=tuple(queue.status() for queue in station.queues.values()),
         vitals=_vitals(station),
         listeners_lost=listener.lost,
-        metric_values={**metric_values, **duties.metric_values()},
+        metric_values={
+            **metric_values,
+            **duties.metric_values(),
+            **membership.upkeep.ticks.counters.metric_values(),
+        },
     )
 
 
@@ -68,5 +72,6 @@ def _vitals(station: Station) -> Vitals:
         pinned=membership.upkeep.duties.growth.pinned,
         sources=membership.upkeep.duties.sources.complaints,
         monitors=membership.upkeep.duties.monitors.complaints,
+        schedules=membership.upkeep.duties.schedules.complaints,
         unknown_kinds=tuple(map(str, membership.upkeep.duties.unknown_kinds.found)),
     )

@@ -78,6 +78,8 @@ class Vitals:
     """What is wrong with attached tables, if this worker looks after their rows."""
     monitors: tuple[str, ...] | None = None
     """What is wrong with monitors, if this worker measures them; None: it does not."""
+    schedules: tuple[str, ...] | None = None
+    """What is wrong with schedules, if this worker measures them; None: it does not."""
 
 
 @dataclass(frozen=True, slots=True)
