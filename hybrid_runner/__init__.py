@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hybrid_runner.handlers.job import Job
     from hybrid_runner.handlers.kind import JobKind
     from hybrid_runner.handlers.options import EnqueueManyOptions, EnqueueOptions
+    from hybrid_runner.handlers.schedule_options import ScheduleOptions
     from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
     from hybrid_runner.model.job_events import JobEvent
     from hybrid_runner.model.jobs import (
@@ -41,6 +42,12 @@ if TYPE_CHECKING:
     )
     from hybrid_runner.model.kinds import KindView, UnknownKind
     from hybrid_runner.model.outcomes import Cancel, Fail, Repeat, Retry, Snooze
+    from hybrid_runner.model.schedules import (
+        DeclaredSchedule,
+        ScheduleSummary,
+        ScheduleView,
+        Tick,
+    )
     from hybrid_runner.model.source_views import Attached, Detached, LateRows, SourceView
     from hybrid_runner.model.sources import Columns, Words
     from hybrid_runner.policy.retry import RetryPolicy
@@ -66,6 +73,7 @@ __all__ = [
     "Confirmations",
     "DatabaseError",
     "DatabaseUnavailable",
+    "DeclaredSchedule",
     "Detached",
     "Ended",
     "EnqueueAnswer",
@@ -98,6 +106,9 @@ __all__ = [
     "RetryPolicy",
     "Runner",
     "RunnerError",
+    "ScheduleOptions",
+    "ScheduleSummary",
+    "ScheduleView",
     "SchemaMissing",
     "SchemaTooNew",
     "SchemaUnreleased",
@@ -108,6 +119,7 @@ __all__ = [
     "SourceView",
     "StaleClaim",
     "State",
+    "Tick",
     "Tries",
     "UnknownKind",
     "WaitTimeout",
@@ -130,6 +142,7 @@ _MODULES = {
         "EnqueueManyOptions",
         "EnqueueOptions",
     ),
+    "hybrid_runner.handlers.schedule_options": ("ScheduleOptions",),
     "hybrid_runner.handlers.ended": ("Ended",),
     "hybrid_runner.handlers.job": ("Job",),
     "hybrid_runner.model.job_events": ("JobEvent",),
@@ -152,6 +165,12 @@ _MODULES = {
         "Repeat",
         "Retry",
         "Snooze",
+    ),
+    "hybrid_runner.model.schedules": (
+        "DeclaredSchedule",
+        "ScheduleSummary",
+        "ScheduleView",
+        "Tick",
     ),
     "hybrid_runner.model.source_views": (
         "Attached",

@@ -22,6 +22,7 @@ from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.handlers.usual_slots import slots_by_queue, usual_slots
 from hybrid_runner.model.job_events import JobEvent
 from hybrid_runner.model.upkeep import Pruned
+from hybrid_runner.schedules.schedule_calls import ScheduleCalls
 from hybrid_runner.settings import SettingOptions, Settings
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.connections.lazy import LazyConnection
@@ -49,7 +50,7 @@ _CLIENT_CONNECTIONS = 10
 _PRUNE_TIMEOUT = 1800.0  # a large partition of which some jobs are kept is rewritten
 
 
-class Runner(Declarations, JobCalls, SourceCalls):
+class Runner(Declarations, JobCalls, SourceCalls, ScheduleCalls):
     """The application's side of hybrid_runner. Nothing is opened until it is needed."""
 
     def __init__(self, dsn: str | None = None, **settings: Unpack[SettingOptions]) -> None:

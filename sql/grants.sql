@@ -43,8 +43,16 @@ BEGIN
         GRANT SELECT (id) ON hybrid_runner.jobs TO hybrid_runner_producer;
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.queue_of,
-            hybrid_runner.similar_kind
+            hybrid_runner.similar_kind,
+            hybrid_runner.schedule, hybrid_runner.unschedule, hybrid_runner.pause_schedule,
+            hybrid_runner.resume_schedule, hybrid_runner.run_now, hybrid_runner.next_fire,
+            hybrid_runner.next_ticks, hybrid_runner.next_ticks_of
             TO hybrid_runner_producer;
+        GRANT INSERT (
+            name, kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone,
+            overlap, missed, catch_up, jitter, starts_at, ends_at, paused_at
+        ) ON hybrid_runner.schedules TO hybrid_runner_producer;
+        GRANT SELECT (name, next_at) ON hybrid_runner.schedules TO hybrid_runner_producer;
     END IF;
 
     IF to_regrole('hybrid_runner_worker') IS NOT NULL THEN
@@ -87,8 +95,13 @@ BEGIN
             hybrid_runner.leave_table,
             hybrid_runner.write_late_rows, hybrid_runner.apply_row_changes,
             hybrid_runner.apply_to_jobs, hybrid_runner.want_again, hybrid_runner.find_lockers, hybrid_runner.rows_of_source, hybrid_runner.want_rows,
-            hybrid_runner.cancel_jobs_without_rows
+            hybrid_runner.cancel_jobs_without_rows,
+            hybrid_runner.schedule, hybrid_runner.unschedule, hybrid_runner.pause_schedule,
+            hybrid_runner.resume_schedule, hybrid_runner.run_now, hybrid_runner.next_fire,
+            hybrid_runner.next_ticks, hybrid_runner.next_ticks_of, hybrid_runner.fire_schedules,
+            hybrid_runner.next_tick, hybrid_runner.declare_schedules, hybrid_runner.free_tick
             TO hybrid_runner_worker;
+        GRANT SELECT, UPDATE (paused_at) ON hybrid_runner.schedules TO hybrid_runner_worker;
         GRANT SELECT ON hybrid_runner.sources TO hybrid_runner_worker;
         GRANT SELECT, INSERT, UPDATE, DELETE ON hybrid_runner.late_rows TO hybrid_runner_worker;
         GRANT SELECT, DELETE ON hybrid_runner.row_changes TO hybrid_runner_worker;
@@ -102,7 +115,8 @@ BEGIN
             GRANT SELECT ON TABLES TO hybrid_runner_reader;
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.queue_depths, hybrid_runner.scale, hybrid_runner.horizon_age,
-            hybrid_runner.archived, hybrid_runner.unknown_kinds
+            hybrid_runner.archived, hybrid_runner.unknown_kinds, hybrid_runner.next_fire,
+            hybrid_runner.next_ticks, hybrid_runner.next_ticks_of
             TO hybrid_runner_reader;
     END IF;
 
@@ -145,8 +159,24 @@ BEGIN
             hybrid_runner.leave_table,
             hybrid_runner.write_late_rows, hybrid_runner.apply_row_changes,
             hybrid_runner.apply_to_jobs, hybrid_runner.want_again, hybrid_runner.find_lockers, hybrid_runner.rows_of_source, hybrid_runner.want_rows,
-            hybrid_runner.cancel_jobs_without_rows
+            hybrid_runner.cancel_jobs_without_rows,
+            hybrid_runner.schedule, hybrid_runner.unschedule, hybrid_runner.pause_schedule,
+            hybrid_runner.resume_schedule, hybrid_runner.run_now, hybrid_runner.next_fire,
+            hybrid_runner.next_ticks, hybrid_runner.next_ticks_of, hybrid_runner.fire_schedules,
+            hybrid_runner.next_tick, hybrid_runner.declare_schedules, hybrid_runner.free_tick
             TO hybrid_runner_admin;
+        -- not whose it is: its jobs would be his
+        GRANT
+            INSERT (
+                name, kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone,
+                overlap, missed, catch_up, jitter, starts_at, ends_at, paused_at
+            ),
+            UPDATE (
+                kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone,
+                overlap, missed, catch_up, jitter, starts_at, ends_at, paused_at
+            ),
+            DELETE
+            ON hybrid_runner.schedules TO hybrid_runner_admin;
     END IF;
 
     -- A role may have been made since a table was attached.

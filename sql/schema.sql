@@ -425,6 +425,412 @@ CREATE FUNCTION hybrid_runner.changes_channel() RETURNS text
         || to_hex(pg_sequence_last_value('hybrid_runner.changes_channel_number'))
 $$;
 
+CREATE FUNCTION hybrid_runner.check_interval(field text, given interval, lowest interval, highest interval, bounds text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF extract(year FROM given) <> 0 OR extract(month FROM given) <> 0 THEN
+        RAISE EXCEPTION '%: a month has no fixed length: give days%', field,
+            CASE field WHEN 'every' THEN ', or cron ''0 0 1 * *''' ELSE '' END
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- Days and hours of opposite signs add up to little and reach far. (Postgres 17 and newer have
+    -- infinite ones, which are neither.)
+    IF given < lowest OR given > highest OR extract(day FROM given) NOT BETWEEN 0 AND 3650
+        OR date_part('epoch', given) - 86400 * extract(day FROM given) < 0 THEN
+        RAISE EXCEPTION '% must be %, not %', field, bounds, left(given::text, 40)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.check_name(field text, given text, most integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+BEGIN
+    IF given IS NULL OR octet_length(given) > most OR given !~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$' THEN
+        RAISE EXCEPTION '% must be 1 to % letters, digits and _ . : / -, not %', field, most,
+            hybrid_runner.shown(given) USING ERRCODE = 'invalid_parameter_value';
+
+    END IF;
+
+END
+$_$;
+
+CREATE FUNCTION hybrid_runner.check_schedule() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    line text;
+    is_new boolean := TG_OP = 'INSERT';
+BEGIN
+    BEGIN
+        PERFORM hybrid_runner.check_name('name', new.name, 128);
+        PERFORM hybrid_runner.check_name('kind', new.kind, 128);
+        IF new.queue IS NOT NULL THEN
+            PERFORM hybrid_runner.check_name('queue', new.queue, 48);
+        END IF;
+        IF num_nonnulls(new.cron, new.every, new.at) <> 1 THEN
+            RAISE EXCEPTION 'give one of cron, every and at, not %', coalesce(nullif(concat_ws(
+                ' and ', CASE WHEN new.cron IS NOT NULL THEN 'cron' END,
+                CASE WHEN new.every IS NOT NULL THEN 'every' END,
+                CASE WHEN new.at IS NOT NULL THEN 'at' END), ''), 'none')
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        IF new.payload IS NULL OR octet_length(new.payload::text) > 1048576 THEN
+            RAISE EXCEPTION 'payload must be JSON of at most 1 MiB as text, not %',
+                coalesce(octet_length(new.payload::text) || ' bytes', 'NULL')
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        IF new.priority IS NULL OR new.priority NOT BETWEEN 0 AND 9 THEN
+            RAISE EXCEPTION 'priority must be 0 to 9, not %', coalesce(new.priority::text, 'NULL')
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        IF new.max_attempts NOT BETWEEN 1 AND 1000 THEN
+            RAISE EXCEPTION 'max_attempts must be 1 to 1000, not %', new.max_attempts
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        PERFORM hybrid_runner.check_interval(
+            'timeout', new.timeout, '1 microsecond', '3650 days', 'more than zero and at most ten years');
+        PERFORM hybrid_runner.check_interval(
+            'every', new.every, '1 second', '3650 days', '1 second to ten years');
+        PERFORM hybrid_runner.check_word('overlap', new.overlap, '{skip,queue,allow,replace}');
+        PERFORM hybrid_runner.check_word('missed', new.missed, '{one,all,none}');
+        IF num_nulls(new.catch_up, new.jitter, new.timezone) > 0 THEN
+            RAISE EXCEPTION 'catch_up, jitter and timezone must not be NULL'
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        PERFORM hybrid_runner.check_interval(
+            'catch_up', new.catch_up, '0', '366 days', 'zero to 366 days');
+        PERFORM hybrid_runner.check_interval('jitter', new.jitter, '0', '1 day', 'zero to a day');
+        IF new.jitter > new.every THEN
+            RAISE EXCEPTION 'jitter must not be more than every, which is %', new.every
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        PERFORM hybrid_runner.check_time('at', new.at);
+        PERFORM hybrid_runner.check_time('starts_at', new.starts_at);
+        PERFORM hybrid_runner.check_time('ends_at', new.ends_at);
+        IF new.at IS NOT NULL AND num_nonnulls(new.starts_at, new.ends_at) > 0 THEN
+            RAISE EXCEPTION 'at is one time: it goes without starts_at and ends_at'
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        IF new.ends_at < new.starts_at THEN
+            RAISE EXCEPTION 'ends_at must not be before starts_at'
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        IF is_new OR new.timezone <> old.timezone THEN
+            PERFORM hybrid_runner.check_zone(new.timezone);
+        END IF;
+        IF new.cron IS NOT NULL AND (is_new OR new.cron IS DISTINCT FROM old.cron) THEN
+            PERFORM hybrid_runner.read_cron(new.cron);
+        END IF;
+    EXCEPTION
+        WHEN invalid_parameter_value THEN
+            GET STACKED DIAGNOSTICS line = MESSAGE_TEXT;
+            RAISE EXCEPTION 'schedule %: %', hybrid_runner.shown(new.name), line
+                USING ERRCODE = 'invalid_parameter_value';
+    END;
+    IF is_new THEN
+        new.ticked_until := hybrid_runner.tick_clock();
+        new.next_at := hybrid_runner.tick_after(new);
+    ELSE
+        new.version := old.version + 1;
+        -- What was waited for by its old times, or by another rule, is not waited for any more.
+        IF (new.cron, new.every, new.at, new.timezone, new.starts_at, new.ends_at)
+            IS DISTINCT FROM (old.cron, old.every, old.at, old.timezone, old.starts_at, old.ends_at)
+            OR (old.paused_at IS NOT NULL AND new.paused_at IS NULL) THEN
+            -- Never back: a clock that was set back brings no tick again.
+            new.ticked_until := greatest(old.ticked_until, hybrid_runner.tick_clock());
+            IF old.paused_at IS NOT NULL AND new.paused_at IS NULL THEN
+                new.note := NULL;
+            END IF;
+            new.next_at := hybrid_runner.tick_after(new);
+        END IF;
+    END IF;
+    RETURN new;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.check_time(field text, given timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF given < timestamptz '1970-01-01 UTC' OR given >= timestamptz '9000-01-01 UTC' THEN
+        RAISE EXCEPTION '% must be between the years 1970 and 9000, not %', field, left(given::text, 40)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.check_word(field text, given text, words text[]) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF given IS NULL OR given <> ALL (words) THEN
+        RAISE EXCEPTION '% must be % or %, not %', field,
+            array_to_string(words[:cardinality(words) - 1], ', '), words[cardinality(words)],
+            hybrid_runner.shown(given)
+            || coalesce(': did you mean ' || hybrid_runner.nearest_word(given, words) || '?', '')
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.check_zone(zone text) RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    meant text;
+
+BEGIN
+    IF zone = 'UTC' THEN
+        RETURN;
+
+    END IF;
+
+    IF octet_length(zone) BETWEEN 1 AND 64 THEN
+        BEGIN
+            PERFORM timezone(zone, timestamptz '2025-01-01 UTC');
+
+            -- All names are read from files, which takes long: only for those that may be none.
+            IF zone ~ '^[A-Za-z_]+/[A-Za-z_/]+$' AND zone !~* '^(posix|right)/'
+                OR zone !~ '^[+:<-]' AND zone !~* '^(posix|right)/' AND EXISTS (
+                    SELECT FROM pg_timezone_names AS n WHERE lower(n.name) = lower(zone)
+                ) AND (lower(zone) IN ('utc', 'gmt') OR NOT EXISTS (
+                    SELECT FROM pg_timezone_abbrevs AS a WHERE lower(a.abbrev) = lower(zone)
+                )) THEN
+                RETURN;
+
+            END IF;
+
+        EXCEPTION
+            WHEN invalid_parameter_value THEN
+                NULL;
+
+        END;
+
+        meant := hybrid_runner.nearest_word(zone, ARRAY(
+            SELECT n.name FROM pg_timezone_names AS n WHERE n.name !~ '^(posix|right|Etc)/'
+            ORDER BY n.name
+        ));
+
+    END IF;
+
+    RAISE EXCEPTION 'timezone: there is no %: %', hybrid_runner.shown(zone), CASE
+        WHEN meant IS NULL OR lower(meant) = lower(zone) THEN 'name a place, such as Europe/Paris, or UTC'
+        ELSE 'did you mean ' || quote_literal(meant) || '?'
+    END USING ERRCODE = 'invalid_parameter_value';
+
+END
+$_$;
+
+CREATE TABLE hybrid_runner.schedules (
+    name text NOT NULL,
+    kind text NOT NULL,
+    queue text,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    priority smallint DEFAULT 5 NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    cron text,
+    every interval,
+    at timestamp with time zone,
+    timezone text DEFAULT 'UTC'::text NOT NULL,
+    overlap text DEFAULT 'skip'::text NOT NULL,
+    missed text DEFAULT 'one'::text NOT NULL,
+    catch_up interval DEFAULT '1 day'::interval NOT NULL,
+    jitter interval DEFAULT '00:00:00'::interval NOT NULL,
+    starts_at timestamp with time zone,
+    ends_at timestamp with time zone,
+    paused_at timestamp with time zone,
+    declared boolean DEFAULT false NOT NULL,
+    made_by text DEFAULT SESSION_USER NOT NULL,
+    next_at timestamp with time zone,
+    ticked_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    last_tick timestamp with time zone,
+    last_job bigint,
+    waiting_ticks timestamp with time zone[],
+    fired bigint DEFAULT 0 NOT NULL,
+    caught_up bigint DEFAULT 0 NOT NULL,
+    skipped bigint DEFAULT 0 NOT NULL,
+    dropped bigint DEFAULT 0 NOT NULL,
+    note text,
+    version integer DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT schedules_have_one_of_cron_every_and_at CHECK ((num_nonnulls(cron, every, at) = 1)),
+    CONSTRAINT schedules_payload_is_at_most_1_mib_as_text CHECK ((octet_length((payload)::text) <= 1048576)),
+    CONSTRAINT schedules_wait_with_1000_ticks_at_most CHECK (((cardinality(waiting_ticks) >= 1) AND (cardinality(waiting_ticks) <= 1000)))
+);
+
+CREATE FUNCTION hybrid_runner.count_ticks(its hybrid_runner.schedules, since timestamp with time zone, until timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    RETURN CASE
+        WHEN since >= until THEN 0
+        WHEN its.at IS NOT NULL THEN CASE WHEN its.at >= since AND its.at < until THEN 1 ELSE 0 END
+        WHEN its.every IS NOT NULL THEN
+            ceil(extract(epoch FROM until - since)::float8 / extract(epoch FROM its.every)::float8)
+        ELSE cardinality(hybrid_runner.cron_ticks(
+            its.cron, its.timezone, since - interval '1 microsecond', until - interval '1 microsecond',
+            1000))
+    END;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.cron_ticks(cron text, zone text, since timestamp with time zone, until timestamp with time zone, most integer) RETURNS timestamp with time zone[]
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    f record;
+    ticks timestamptz[] := '{}';
+    -- the last one found: the next is after it
+    last timestamptz := greatest(cron_ticks.since, timestamptz '1970-01-01 UTC');
+    earliest timestamptz;
+    -- what the clock shows: no zone is meant
+    clock pg_catalog.timestamp;
+    wanted pg_catalog.timestamp;
+    tick timestamptz;
+    -- when the clock is set back, if that is near
+    turn timestamptz;
+    back interval;
+    near integer;
+    far integer;
+BEGIN
+    SELECT c.minutes, c.hours, c.days, c.months, c.weekdays, c.either_will_do, c.is_real_time
+    INTO f FROM hybrid_runner.read_cron(cron_ticks.cron) AS c;
+    IF NOT isfinite(last) OR last >= timestamptz '9900-01-01 UTC' THEN
+        RETURN ticks;
+    END IF;
+    WHILE cardinality(ticks) < cron_ticks.most LOOP
+        earliest := date_bin('1 minute', last, timestamptz '1970-01-01 UTC') + interval '1 minute';
+        turn := NULL;
+        clock := timezone(zone, earliest);
+        IF f.is_real_time THEN
+            IF timezone(zone, earliest + interval '3 hours') - clock < interval '3 hours' THEN
+                -- The clock is set back soon, and some of its times come again: the minute of that.
+                near := 0;
+                far := 180;
+                WHILE far - near > 1 LOOP
+                    IF timezone(zone, earliest + make_interval(mins => (near + far) / 2)) - clock
+                        < make_interval(mins => (near + far) / 2) THEN
+                        far := (near + far) / 2;
+                    ELSE
+                        near := (near + far) / 2;
+                    END IF;
+                END LOOP;
+                turn := earliest + make_interval(mins => far);
+            END IF;
+        ELSE
+            clock := greatest(clock, date_trunc('minute', timezone(zone, last)) + interval '1 minute');
+        END IF;
+        LOOP
+            wanted := hybrid_runner.next_on_clock(
+                clock, f.minutes, f.hours, f.days, f.months, f.weekdays, f.either_will_do);
+            IF wanted IS NULL THEN
+                RETURN ticks;
+            END IF;
+            IF turn IS NOT NULL THEN
+                tick := earliest + (wanted - clock);
+                IF tick >= turn THEN -- none before it
+                    last := turn - interval '1 minute';
+                    tick := NULL;
+                END IF;
+                EXIT;
+            END IF;
+            tick := timezone(zone, wanted);
+            IF timezone(zone, tick) <> wanted THEN
+                -- The clock never shows it. (Apia has skipped a whole day.)
+                IF NOT f.is_real_time THEN
+                    near := -1560;
+                    far := 0;
+                    WHILE far - near > 1 LOOP
+                        IF timezone(zone, tick + make_interval(mins => (near + far) / 2)) > wanted THEN
+                            far := (near + far) / 2;
+                        ELSE
+                            near := (near + far) / 2;
+                        END IF;
+                    END LOOP;
+                    tick := tick + make_interval(mins => far);
+                    EXIT WHEN tick > last;
+                END IF;
+            ELSE
+                -- Postgres takes the second of two: was there one before?
+                back := timezone(zone, tick - interval '3 hours') - wanted + interval '3 hours';
+                IF back > interval '0' AND timezone(zone, tick - back) = wanted
+                    AND (tick - back >= earliest OR NOT f.is_real_time) THEN
+                    tick := tick - back;
+                END IF;
+                EXIT WHEN tick > last;
+            END IF;
+            clock := wanted + interval '1 minute';
+        END LOOP;
+        CONTINUE WHEN tick IS NULL;
+        IF tick > cron_ticks.until THEN
+            RETURN ticks;
+        END IF;
+        ticks := ticks || tick;
+        last := tick;
+    END LOOP;
+    RETURN ticks;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.declare_schedules(names text[], kinds text[], payloads text[], crons text[], everys interval[], ats timestamp with time zone[], timezones text[], queues text[], priorities integer[], max_attempts integer[], timeouts interval[], "overlaps" text[], missed text[], catch_ups interval[], jitters interval[], starts_at timestamp with time zone[], ends_at timestamp with time zone[]) RETURNS TABLE(name text, problem text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '2s'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    d record;
+BEGIN
+    FOR d IN
+        SELECT
+            u.name, u.kind, u.payload, u.cron, u.every, u.at, u.timezone, u.queue, u.priority,
+            u.max_attempts, u.timeout, u.overlap, u.missed, u.catch_up, u.jitter, u.starts_at, u.ends_at
+        FROM unnest(
+            declare_schedules.names, declare_schedules.kinds, declare_schedules.payloads,
+            declare_schedules.crons, declare_schedules.everys, declare_schedules.ats,
+            declare_schedules.timezones, declare_schedules.queues, declare_schedules.priorities,
+            declare_schedules.max_attempts, declare_schedules.timeouts, declare_schedules.overlaps,
+            declare_schedules.missed, declare_schedules.catch_ups, declare_schedules.jitters,
+            declare_schedules.starts_at, declare_schedules.ends_at
+        ) AS u (
+            name, kind, payload, cron, every, at, timezone, queue, priority, max_attempts, timeout,
+            overlap, missed, catch_up, jitter, starts_at, ends_at
+        )
+        ORDER BY u.name COLLATE "C"
+    LOOP
+        BEGIN
+            PERFORM hybrid_runner.store_schedule(
+                d.name, d.kind, d.payload::jsonb, d.cron, d.every, d.at, d.timezone, d.queue,
+                d.priority, d.max_attempts, d.timeout, d.overlap, d.missed, d.catch_up, d.jitter,
+                d.starts_at, d.ends_at, true);
+        EXCEPTION
+            WHEN lock_not_available THEN
+                RETURN QUERY SELECT d.name, 'somebody''s open transaction has this schedule: it stays as it is';
+        END;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.declared_now() RETURNS SETOF text
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT DISTINCT n.name
+    FROM hybrid_runner.workers AS w CROSS JOIN LATERAL pg_catalog.unnest(w.schedules) AS n (name)
+    WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > pg_catalog.clock_timestamp()
+$$;
+
 CREATE FUNCTION hybrid_runner.end_expired(ids bigint[], versions integer[], errors text[]) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -483,7 +889,7 @@ BEGIN
             INSERT INTO hybrid_runner.archive AS a
             SELECT t.*
             FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
-            RETURNING a.id;
+            RETURNING CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END;
             RETURN;
         END IF;
         RETURN QUERY
@@ -514,7 +920,7 @@ BEGIN
         SELECT g.*
         FROM gone AS g
         WHERE (SELECT count(*) FROM written) IS NOT NULL
-        RETURNING a.id;
+        RETURNING CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END;
         RETURN;
     END IF;
 
@@ -587,7 +993,7 @@ BEGIN
         FROM gone AS g
         LEFT JOIN made AS s ON s.follows = g.id
         WHERE NOT has_rows OR (SELECT count(*) FROM written) IS NOT NULL
-        RETURNING a.id;
+        RETURNING CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END;
     END LOOP;
 END
 $$;
@@ -985,6 +1391,208 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.fire_schedule(its hybrid_runner.schedules) RETURNS TABLE(schedule text, tick timestamp with time zone, outcome text, ticks integer, job_id bigint, late interval)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := hybrid_runner.tick_clock();
+    due timestamptz := CASE WHEN its.next_at <= moment THEN its.next_at END;
+    -- what is due: the ticks that are to have a job each, for how many each of these stands, and
+    -- how many are to have none
+    wanted timestamptz[] := '{}';
+    weight integer := 1;
+    is_missed boolean := false;
+    dropping bigint := 0;
+    -- what becomes of it: jobs now, or later, or none
+    lives boolean;
+    waiting timestamptz[] := coalesce(its.waiting_ticks, '{}');
+    freed timestamptz[] := '{}';
+    made timestamptz[] := '{}';
+    room integer;
+    chosen integer := 0;
+    skipping bigint := 0;
+    new_job bigint;
+    live record;
+BEGIN
+    IF due IS NOT NULL THEN
+        SELECT m.wanted, m.weight, m.is_missed, m.dropped, m.ticked_until
+        INTO wanted, weight, is_missed, dropping, its.ticked_until
+        FROM hybrid_runner.missed_ticks(its, moment) AS m;
+        its.last_tick := coalesce(wanted[cardinality(wanted)], due);
+        its.next_at := hybrid_runner.tick_after(its);
+    END IF;
+
+    -- A new statement: it sees whatever was committed before this row was locked.
+    lives := EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.schedule = its.name);
+    IF NOT lives AND cardinality(waiting) > 0 THEN
+        -- The job has ended for which this one waited, and who ended it could not see that.
+        freed := waiting[1:1];
+        waiting := waiting[2:];
+        lives := true;
+    END IF;
+    CASE
+        WHEN cardinality(wanted) = 0 THEN
+            NULL;
+        WHEN its.overlap = 'allow' THEN
+            made := wanted;
+            chosen := cardinality(made);
+        WHEN its.overlap = 'replace' THEN
+            skipping := cardinality(wanted) - 1;
+            wanted := wanted[cardinality(wanted):];
+            IF lives AND freed = '{}' THEN
+                IF waiting <> '{}' THEN -- so that the end of what is cancelled here frees nothing
+                    UPDATE hybrid_runner.schedules AS s SET waiting_ticks = NULL WHERE s.name = its.name;
+                END IF;
+                -- What somebody has locked is about to end, or waited for.
+                FOR live IN
+                    SELECT j.id FROM hybrid_runner.jobs AS j WHERE j.schedule = its.name
+                    ORDER BY j.id LIMIT 100 FOR UPDATE SKIP LOCKED
+                LOOP
+                    PERFORM hybrid_runner.cancel(live.id, 'replaced by the next tick of its schedule');
+                END LOOP;
+                lives := EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.schedule = its.name);
+            END IF;
+            -- One that waits, or has waited until now, stands for this one as well.
+            IF freed <> '{}' OR waiting <> '{}' THEN
+                skipping := skipping + 1;
+            ELSE
+                chosen := 1;
+            END IF;
+            IF NOT lives OR freed <> '{}' THEN
+                made := wanted;
+                freed := '{}';
+                waiting := '{}';
+            ELSE
+                waiting := wanted;
+            END IF;
+        ELSE
+            IF NOT lives THEN
+                made := wanted[1:1];
+                wanted := wanted[2:];
+            END IF;
+            room := CASE WHEN its.overlap <> 'queue' THEN 0 WHEN its.missed = 'all' THEN 1000 ELSE 1 END
+                - cardinality(waiting);
+            chosen := cardinality(made) + least(greatest(room, 0), cardinality(wanted));
+            skipping := cardinality(made) + cardinality(wanted) - chosen;
+            waiting := waiting || wanted[:greatest(room, 0)];
+    END CASE;
+
+    IF freed || made <> '{}' THEN
+        new_job := hybrid_runner.store_ticks(its, freed || made);
+    END IF;
+    chosen := chosen * weight;
+    skipping := skipping * weight;
+    UPDATE hybrid_runner.schedules AS s SET
+        next_at = its.next_at, ticked_until = its.ticked_until, last_tick = its.last_tick,
+        last_job = coalesce(new_job, s.last_job), waiting_ticks = nullif(waiting, '{}'),
+        fired = s.fired + CASE WHEN is_missed THEN 0 ELSE chosen END,
+        caught_up = s.caught_up + CASE WHEN is_missed THEN chosen ELSE 0 END,
+        skipped = s.skipped + skipping, dropped = s.dropped + dropping
+    WHERE s.name = its.name;
+
+    RETURN QUERY
+    SELECT
+        its.name, coalesce(its.last_tick, freed[1]), o.outcome, o.number::integer,
+        CASE WHEN o.has_job AND made || freed <> '{}' THEN new_job END,
+        moment - coalesce(due, moment)
+    FROM (VALUES
+        (CASE WHEN is_missed THEN 'caught_up' ELSE 'fired' END, chosen::bigint, true),
+        ('skipped', skipping, false), ('dropped', dropping, false)
+    ) AS o (outcome, number, has_job)
+    WHERE o.number > 0;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.fire_schedules(most integer DEFAULT 100) RETURNS TABLE(schedule text, tick timestamp with time zone, outcome text, ticks integer, job_id bigint, late interval)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    its hybrid_runner.schedules;
+    moment timestamptz := hybrid_runner.tick_clock();
+    line text;
+BEGIN
+    IF NOT EXISTS (SELECT FROM hybrid_runner.schedules) THEN
+        RETURN;
+    END IF;
+    PERFORM hybrid_runner.keep_schedule_duty();
+    PERFORM hybrid_runner.renew_ticks();
+    FOR its IN
+        SELECT s.*
+        FROM (
+            SELECT w.name FROM hybrid_runner.schedules AS w
+            WHERE w.waiting_ticks IS NOT NULL AND w.paused_at IS NULL
+                AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.schedule = w.name)
+            UNION
+            SELECT d.name FROM hybrid_runner.schedules AS d
+            WHERE d.next_at <= moment AND d.paused_at IS NULL
+        ) AS due
+        JOIN hybrid_runner.schedules AS s ON s.name = due.name
+        WHERE s.paused_at IS NULL AND (s.next_at <= moment OR s.waiting_ticks IS NOT NULL)
+            AND (NOT s.declared OR s.name IN (SELECT hybrid_runner.declared_now()))
+        ORDER BY s.next_at
+        LIMIT least(greatest(fire_schedules.most, 0), 1000)
+        FOR UPDATE OF s SKIP LOCKED
+    LOOP
+        BEGIN
+            RETURN QUERY
+            SELECT f.schedule, f.tick, f.outcome, f.ticks, f.job_id, f.late
+            FROM hybrid_runner.fire_schedule(its) AS f;
+        EXCEPTION
+            WHEN OTHERS THEN
+                -- What is wrong with the row, and not with the server or the moment, would be wrong
+                -- again: it must not keep others from firing.
+                IF left(SQLSTATE, 2) NOT IN ('21', '22', '23', '39', '42', '54', 'P0') THEN
+                    RAISE;
+                END IF;
+                GET STACKED DIAGNOSTICS line = MESSAGE_TEXT;
+                UPDATE hybrid_runner.schedules AS s SET
+                    paused_at = clock_timestamp(), dropped = s.dropped + 1,
+                    note = 'paused, since it could not fire: '
+                        || left(regexp_replace(line, '[^[:print:]]', ' ', 'g'), 500)
+                WHERE s.name = its.name;
+                RETURN QUERY SELECT its.name, its.next_at, 'dropped', 1, NULL::bigint,
+                    moment - its.next_at;
+        END;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.free_tick(schedule text, id bigint) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+DECLARE
+    its hybrid_runner.schedules;
+    made bigint;
+BEGIN
+    SELECT s.* INTO its FROM hybrid_runner.schedules AS s
+    WHERE s.name = free_tick.schedule AND (s.overlap IN ('queue', 'replace') OR s.waiting_ticks IS NOT NULL)
+    FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        IF EXISTS (
+            SELECT FROM hybrid_runner.schedules AS s
+            WHERE s.name = free_tick.schedule AND s.overlap IN ('queue', 'replace')
+        ) THEN
+            PERFORM hybrid_runner.notify_if_room('hybrid_runner.~ticks', '');
+        END IF;
+    ELSIF its.waiting_ticks IS NOT NULL AND its.paused_at IS NULL
+        AND (NOT its.declared OR its.name IN (SELECT hybrid_runner.declared_now()))
+        AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.schedule = its.name) THEN
+        made := hybrid_runner.store_ticks(its, its.waiting_ticks[1:1]);
+        UPDATE hybrid_runner.schedules AS s SET
+            waiting_ticks = nullif(its.waiting_ticks[2:], '{}'), last_job = made
+        WHERE s.name = its.name;
+    END IF;
+    RETURN free_tick.id;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1011,6 +1619,50 @@ CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
             SELECT r.backend_xmin::text::bigint FROM pg_stat_replication AS r
         ) AS kept ON ((h.next_xid - kept.id) & 4294967295) BETWEEN 1 AND 2147483647
     ) AS held (since)
+$$;
+
+CREATE FUNCTION hybrid_runner.is_cron_day(day date, days integer[], weekdays integer[], either_will_do boolean) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    number integer := extract(day FROM day);
+    weekday integer := extract(dow FROM day);
+    length integer := extract(day FROM (date_trunc('month', day) + interval '1 month' - interval '1 day'));
+    on_day boolean;
+    on_weekday boolean;
+BEGIN
+    on_day := number = ANY (days) OR (32 = ANY (days) AND number = length)
+        OR (33 = ANY (days) AND weekday BETWEEN 1 AND 5
+            AND (number = length OR weekday = 5 AND number >= length - 2));
+    -- The working day nearest to the 15th is that day, or the Friday before, or the Monday after;
+    -- one of the same month.
+    IF NOT on_day AND weekday BETWEEN 1 AND 5 THEN
+        on_day := 100 + number = ANY (days)
+            OR weekday = 5 AND number < length AND 101 + number = ANY (days)
+            OR weekday = 5 AND number + 2 = length AND 102 + number = ANY (days)
+            OR weekday = 1 AND number > 1 AND 99 + number = ANY (days)
+            OR weekday = 1 AND number = 3 AND 101 = ANY (days);
+    END IF;
+    on_weekday := weekday = ANY (weekdays) OR 10 * ((number + 6) / 7) + weekday = ANY (weekdays)
+        OR (90 + weekday = ANY (weekdays) AND number + 7 > length);
+    RETURN CASE WHEN either_will_do THEN on_day OR on_weekday ELSE on_day AND on_weekday END;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.jittered(name text, tick timestamp with time zone, jitter interval) RETURNS timestamp with time zone
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF jitter = interval '0' THEN
+        RETURN tick;
+    END IF;
+    RETURN tick + make_interval(secs => floor(1000 * date_part('epoch', jitter) * (
+        ('x' || encode(substr(sha256(convert_to(
+            name || ' ' || extract(epoch FROM tick)::numeric(20, 6)::text, 'UTF8')), 1, 6), 'hex'))::bit(48)::bigint
+        / 281474976710656.0::float8)) / 1000);
+END
 $$;
 
 CREATE FUNCTION hybrid_runner.join_sleepers(queues text[]) RETURNS void
@@ -1061,6 +1713,23 @@ BEGIN
         DELETE FROM hybrid_runner.retention AS r
         WHERE r.state = keep.state::hybrid_runner.job_state AND r.kind = keep.kind;
     END IF;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.keep_schedule_duty() RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '50ms'
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM hybrid_runner.duties AS d WHERE d.name = 'schedules') THEN
+        RETURN;
+    END IF;
+    INSERT INTO hybrid_runner.duties (name, every) VALUES ('schedules', '30 seconds')
+    ON CONFLICT (name) DO NOTHING;
+EXCEPTION
+    WHEN lock_not_available THEN
+        NULL; -- in a transaction that is open
 END
 $$;
 
@@ -1204,6 +1873,43 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.missed_ticks(its hybrid_runner.schedules, moment timestamp with time zone, OUT wanted timestamp with time zone[], OUT weight integer, OUT is_missed boolean, OUT dropped bigint, OUT ticked_until timestamp with time zone) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    due timestamptz := its.next_at;
+    in_time timestamptz := moment - interval '1 minute';
+    last timestamptz;
+BEGIN
+    weight := 1;
+    dropped := 0;
+    ticked_until := due;
+    its.ticked_until := due;
+    its.last_tick := due;
+    is_missed := due < in_time OR coalesce(hybrid_runner.tick_after(its) <= moment, false);
+    IF NOT is_missed THEN
+        wanted := ARRAY[due];
+        RETURN;
+    END IF;
+    ticked_until := moment;
+    wanted := hybrid_runner.recent_ticks(
+        its, greatest(due, least(moment - its.catch_up, in_time)), moment, 1000);
+    last := wanted[cardinality(wanted)];
+    IF its.missed = 'none' THEN
+        is_missed := false;
+        wanted := CASE WHEN last >= in_time THEN ARRAY[last] ELSE '{}' END;
+    ELSIF its.missed = 'one' AND last IS NOT NULL THEN
+        weight := cardinality(wanted);
+        wanted := ARRAY[last];
+        dropped := hybrid_runner.count_ticks(its, due, last) - (weight - 1);
+        RETURN;
+    END IF;
+    dropped := hybrid_runner.count_ticks(
+        its, due, coalesce(wanted[1], moment + interval '1 microsecond'));
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.missing_jobs(query text, key_parts text[], most integer) RETURNS TABLE(key text, payload text, data text)
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1281,6 +1987,185 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.nearest_word(given text, words text[]) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    bare text := regexp_replace(lower(left(given, 100)), '[^a-z0-9+]', '', 'g');
+    word text;
+    other text;
+    at integer;
+    best text;
+    best_rank integer := 9;
+    rank integer;
+BEGIN
+    IF length(bare) < 2 THEN
+        RETURN NULL;
+    END IF;
+    FOREACH word IN ARRAY nearest_word.words LOOP
+        other := regexp_replace(lower(word), '[^a-z0-9+]', '', 'g');
+        rank := 9;
+        IF other = bare THEN
+            rank := 1;
+        ELSIF length(bare) >= 4 AND lower(word) LIKE '%/' || replace(lower(left(given, 100)), ' ', '\_') THEN
+            rank := 2;
+        ELSIF abs(length(other) - length(bare)) <= 1 THEN
+            -- the first place in which they differ; behind it one edit has to make them equal
+            at := 1;
+            WHILE substr(other, at, 1) = substr(bare, at, 1) AND at <= length(bare) LOOP
+                at := at + 1;
+            END LOOP;
+            IF substr(other, at) = substr(bare, at + 1) OR substr(other, at + 1) = substr(bare, at)
+                OR substr(other, at + 1) = substr(bare, at + 1)
+                OR (substr(other, at, 1) = substr(bare, at + 1, 1)
+                    AND substr(other, at + 1, 1) = substr(bare, at, 1)
+                    AND substr(other, at + 2) = substr(bare, at + 2)) THEN
+                rank := 3;
+            END IF;
+        END IF;
+        IF rank < best_rank THEN
+            best := word;
+            best_rank := rank;
+        END IF;
+    END LOOP;
+    RETURN best;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.next_fire(cron text, timezone text, after timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_runner.check_zone(next_fire.timezone);
+    RETURN (hybrid_runner.cron_ticks(next_fire.cron, next_fire.timezone, next_fire.after, NULL, 1))[1];
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.next_on_clock(clock timestamp without time zone, minutes integer[], hours integer[], days integer[], months integer[], weekdays integer[], either_will_do boolean) RETURNS timestamp without time zone
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $$
+DECLARE
+    day date := clock::date;
+    -- 29 February on a given weekday, across a year like 2100: forty years. Most days are passed by
+    -- month.
+    last date := day + 14976;
+    from_hour integer := extract(hour FROM clock);
+    from_minute integer := extract(minute FROM clock);
+    are_plain boolean := days[pg_catalog.cardinality(days)] <= 31
+        AND weekdays[pg_catalog.cardinality(weekdays)] <= 6;
+    is_on boolean;
+    at_hour integer;
+    at_minute integer;
+BEGIN
+    IF NOT either_will_do AND days[1] > 29 AND days[1] <= 31 AND NOT months && ARRAY[1, 3, 5, 7, 8, 10, 12]
+        AND (days[1] = 31 OR NOT months && ARRAY[4, 6, 9, 11]) THEN
+        RETURN NULL;
+    END IF;
+    WHILE day <= last LOOP
+        IF NOT extract(month FROM day)::integer = ANY (months) THEN
+            day := (pg_catalog.date_trunc('month', day::pg_catalog.timestamp) + interval '1 month')::date;
+            from_hour := 0;
+            from_minute := 0;
+            CONTINUE;
+        END IF;
+        is_on := CASE
+            WHEN NOT are_plain THEN hybrid_runner.is_cron_day(day, days, weekdays, either_will_do)
+            WHEN either_will_do THEN extract(day FROM day)::integer = ANY (days)
+                OR extract(dow FROM day)::integer = ANY (weekdays)
+            ELSE extract(day FROM day)::integer = ANY (days)
+                AND extract(dow FROM day)::integer = ANY (weekdays)
+        END;
+        IF is_on THEN
+            FOREACH at_hour IN ARRAY hours LOOP
+                CONTINUE WHEN at_hour < from_hour;
+                IF at_hour > from_hour THEN
+                    from_minute := 0;
+                END IF;
+                CONTINUE WHEN minutes[pg_catalog.cardinality(minutes)] < from_minute;
+                FOREACH at_minute IN ARRAY minutes LOOP
+                    EXIT WHEN at_minute >= from_minute;
+                END LOOP;
+                RETURN day + pg_catalog.make_time(at_hour, at_minute, 0);
+            END LOOP;
+        END IF;
+        day := day + 1;
+        from_hour := 0;
+        from_minute := 0;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.next_tick() RETURNS interval
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+DECLARE
+    coming timestamptz;
+BEGIN
+    IF NOT EXISTS (SELECT FROM hybrid_runner.schedules) THEN
+        RETURN NULL;
+    END IF;
+    IF EXISTS (
+        SELECT FROM hybrid_runner.schedules AS s
+        WHERE s.waiting_ticks IS NOT NULL AND s.paused_at IS NULL
+            AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.schedule = s.name)
+            AND (NOT s.declared OR s.name IN (SELECT hybrid_runner.declared_now()))
+    ) THEN
+        RETURN interval '0';
+    END IF;
+    SELECT s.next_at INTO coming
+    FROM hybrid_runner.schedules AS s
+    WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL
+        AND (NOT s.declared OR s.name IN (SELECT hybrid_runner.declared_now()))
+    ORDER BY s.next_at
+    LIMIT 1;
+    RETURN CASE WHEN coming IS NOT NULL
+        THEN greatest(coming - hybrid_runner.tick_clock(), interval '0') END;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.next_ticks(cron text, timezone text DEFAULT 'UTC'::text, most integer DEFAULT 5, after timestamp with time zone DEFAULT now()) RETURNS SETOF timestamp with time zone
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_runner.check_zone(next_ticks.timezone);
+    RETURN QUERY SELECT t.tick FROM unnest(hybrid_runner.cron_ticks(
+        next_ticks.cron, next_ticks.timezone, next_ticks.after, NULL,
+        least(greatest(next_ticks.most, 0), 1000))) AS t (tick);
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.next_ticks_of(name text, most integer DEFAULT 5) RETURNS TABLE(tick timestamp with time zone, run_at timestamp with time zone)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    its hybrid_runner.schedules;
+BEGIN
+    SELECT s.* INTO its FROM hybrid_runner.schedules AS s
+    WHERE s.name = next_ticks_of.name AND (s.made_by = session_user OR has_column_privilege(
+        session_user, 'hybrid_runner.schedules', 'payload', 'SELECT'));
+    IF its.paused_at IS NOT NULL THEN
+        RETURN;
+    END IF;
+    FOR place IN 1..least(next_ticks_of.most, 1000) LOOP
+        EXIT WHEN its.next_at IS NULL;
+        tick := its.next_at;
+        run_at := hybrid_runner.jittered(its.name, its.next_at, its.jitter);
+        RETURN NEXT;
+        its.ticked_until := its.next_at;
+        its.last_tick := its.next_at;
+        its.next_at := hybrid_runner.tick_after(its);
+    END LOOP;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.notify_if_room(channel text, message text) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -1343,6 +2228,27 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.own_schedule(name text) RETURNS hybrid_runner.schedules
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '5s'
+    AS $$
+DECLARE
+    its hybrid_runner.schedules;
+BEGIN
+    SELECT s.* INTO its FROM hybrid_runner.schedules AS s WHERE s.name = own_schedule.name;
+    IF its.made_by <> session_user AND NOT has_column_privilege(
+        session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE') THEN
+        RAISE EXCEPTION 'schedule % belongs to %: to change those of other logins takes the right '
+            'UPDATE (paused_at) on hybrid_runner.schedules',
+            hybrid_runner.shown(its.name), quote_ident(its.made_by)
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    SELECT s.* INTO its FROM hybrid_runner.schedules AS s WHERE s.name = own_schedule.name FOR UPDATE;
+    RETURN its;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.pause(queue text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1351,6 +2257,18 @@ BEGIN
     PERFORM hybrid_runner.open_queue(queue);
     UPDATE hybrid_runner.queues AS q SET paused_at = clock_timestamp()
         WHERE q.name = queue AND q.paused_at IS NULL;
+    RETURN FOUND;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.pause_schedule(name text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_runner.own_schedule(pause_schedule.name);
+    UPDATE hybrid_runner.schedules AS s SET paused_at = clock_timestamp()
+    WHERE s.name = pause_schedule.name AND s.paused_at IS NULL;
     RETURN FOUND;
 END
 $$;
@@ -1791,6 +2709,185 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.read_cron(cron text, OUT minutes integer[], OUT hours integer[], OUT days integer[], OUT months integer[], OUT weekdays integer[], OUT either_will_do boolean, OUT is_real_time boolean) RETURNS record
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    words CONSTANT text[] := ARRAY[
+        '@hourly', '@daily', '@midnight', '@weekly', '@monthly', '@yearly', '@annually'];
+    fields text[];
+BEGIN
+    IF cron IS NULL OR octet_length(cron) > 255 THEN
+        RAISE EXCEPTION 'cron: an expression has at most 255 bytes, not %', coalesce(octet_length(cron)::text, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    cron := btrim(cron, E' \t');
+    IF left(cron, 1) = '@' THEN
+        fields := CASE lower(cron)
+            WHEN '@hourly' THEN '{0,*,*,*,*}' WHEN '@daily' THEN '{0,0,*,*,*}'
+            WHEN '@midnight' THEN '{0,0,*,*,*}' WHEN '@weekly' THEN '{0,0,*,*,0}'
+            WHEN '@monthly' THEN '{0,0,1,*,*}' WHEN '@yearly' THEN '{0,0,1,1,*}'
+            WHEN '@annually' THEN '{0,0,1,1,*}'
+        END;
+        IF fields IS NULL THEN
+            RAISE EXCEPTION 'cron: there is no %', hybrid_runner.shown(cron) || coalesce(
+                ': did you mean ' || hybrid_runner.nearest_word(cron, words) || '?',
+                ': give one of ' || array_to_string(words, ', '))
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+    ELSE
+        fields := regexp_split_to_array(cron, '[ \t]+');
+        IF cardinality(fields) <> 5 OR cron = '' THEN
+            RAISE EXCEPTION 'cron: five fields are needed (minute hour day month weekday), not %',
+                CASE WHEN cron = '' THEN 0 ELSE cardinality(fields) END
+                || CASE WHEN cardinality(fields) = 6 THEN ': below a minute use every' ELSE '' END
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+    END IF;
+    minutes := hybrid_runner.read_cron_field('minute', fields[1], 0, 59);
+    hours := hybrid_runner.read_cron_field('hour', fields[2], 0, 23);
+    days := hybrid_runner.read_cron_field('day', fields[3], 1, 31);
+    months := hybrid_runner.read_cron_field(
+        'month', fields[4], 1, 12, '{JAN,FEB,MAR,APR,MAY,JUN,JUL,AUG,SEP,OCT,NOV,DEC}');
+    weekdays := hybrid_runner.read_cron_field(
+        'weekday', fields[5], 0, 7, '{SUN,MON,TUE,WED,THU,FRI,SAT}');
+    IF 7 = ANY (weekdays) THEN
+        weekdays := array_remove(array_prepend(0, array_remove(weekdays, 0)), 7);
+    END IF;
+    either_will_do := left(fields[3], 1) <> '*' AND left(fields[5], 1) <> '*';
+    is_real_time := left(fields[1], 1) = '*' OR left(fields[2], 1) = '*';
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.read_cron_field(field text, given text, lowest integer, highest integer, names text[] DEFAULT NULL::text[]) RETURNS integer[]
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $_$
+DECLARE
+    part text;
+
+    found text[];
+
+    first integer;
+
+    last integer;
+
+    step integer;
+
+    numbers integer[] := '{}';
+
+    word text;
+
+    meant text;
+
+BEGIN
+    IF given OPERATOR(pg_catalog.=) '*' THEN
+        RETURN ARRAY(SELECT n FROM pg_catalog.generate_series(lowest, highest) AS n);
+
+    END IF;
+
+    FOREACH part IN ARRAY pg_catalog.string_to_array(pg_catalog.upper(given), ',') LOOP
+        IF part ~ '^\d\d?$' THEN -- most are just that
+            first := part;
+
+            last := first;
+
+            step := 1;
+
+        ELSIF field = 'day' AND part IN ('L', 'LW') THEN
+            numbers := numbers || CASE part WHEN 'L' THEN 32 ELSE 33 END;
+
+            CONTINUE;
+
+        ELSIF field = 'day' AND part ~ '^\d\d?W$' AND pg_catalog.rtrim(part, 'W')::integer BETWEEN 1 AND 31 THEN
+            numbers := numbers || 100 + pg_catalog.rtrim(part, 'W')::integer;
+
+            CONTINUE;
+
+        ELSE
+            found := pg_catalog.regexp_match(
+                part, '^(?:(\*)|(\d{1,2}|[A-Z]+)(?:-(\d{1,2}|[A-Z]+)|(#[1-5]|L)(?!/))?)(?:/(\d{1,2}))?$');
+
+            IF found IS NULL OR (found[4] IS NOT NULL AND field <> 'weekday') THEN
+                RAISE EXCEPTION 'cron: % % is none of *, n, n-m, with /step, and lists of these',
+                    field, hybrid_runner.shown(part) USING ERRCODE = 'invalid_parameter_value';
+
+            END IF;
+
+            FOR place IN 2..3 LOOP
+                word := found[place];
+
+                CONTINUE WHEN word IS NULL OR word ~ '^\d';
+
+                found[place] := pg_catalog.array_position(names, word) - 1 + lowest;
+
+                -- A week may end with its Sunday: FRI-SUN.
+                IF place = 3 AND word = 'SUN' THEN
+                    found[place] := '7';
+
+                END IF;
+
+                IF found[place] IS NULL THEN
+                    meant := hybrid_runner.nearest_word(word, names);
+
+                    RAISE EXCEPTION 'cron: % % is no %', field, hybrid_runner.shown(word),
+                        CASE WHEN names IS NULL THEN 'number' ELSE 'name' END
+                        || coalesce(': did you mean ' || meant || '?', '')
+                        USING ERRCODE = 'invalid_parameter_value';
+
+                END IF;
+
+            END LOOP;
+
+            first := coalesce(found[2]::integer, lowest);
+
+            step := coalesce(found[5]::integer, 1);
+
+            last := CASE
+                WHEN found[3] IS NOT NULL THEN found[3]::integer
+                WHEN found[1] IS NOT NULL OR found[5] IS NOT NULL THEN highest
+                ELSE first
+            END;
+
+            IF step = 0 THEN
+                RAISE EXCEPTION 'cron: % % steps by nothing: at least /1', field,
+                    hybrid_runner.shown(part) USING ERRCODE = 'invalid_parameter_value';
+
+            END IF;
+
+        END IF;
+
+        IF first < lowest OR first > highest OR last > highest THEN
+            RAISE EXCEPTION 'cron: % % is outside % to %', field, hybrid_runner.shown(part), lowest, highest
+                USING ERRCODE = 'invalid_parameter_value';
+
+        END IF;
+
+        IF first > last THEN
+            RAISE EXCEPTION 'cron: % % runs backwards: write %-%,%-%', field,
+                hybrid_runner.shown(part), first, highest - CASE field WHEN 'weekday' THEN 1 ELSE 0 END, lowest, last
+                USING ERRCODE = 'invalid_parameter_value';
+
+        END IF;
+
+        IF found[4] IS NOT NULL THEN
+            numbers := numbers || first % 7
+                + CASE found[4] WHEN 'L' THEN 90 ELSE 10 * pg_catalog.substr(found[4], 2)::integer END;
+
+            found := NULL;
+
+        ELSE
+            numbers := numbers || ARRAY(SELECT n FROM pg_catalog.generate_series(first, last, step) AS n);
+
+        END IF;
+
+    END LOOP;
+
+    RETURN ARRAY(SELECT DISTINCT n FROM pg_catalog.unnest(numbers) AS n ORDER BY n);
+
+END
+$_$;
+
 CREATE FUNCTION hybrid_runner.readers_left_ms() RETURNS integer
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1800,6 +2897,84 @@ CREATE FUNCTION hybrid_runner.readers_left_ms() RETURNS integer
         SELECT pg_sequence_last_value('hybrid_runner.stream_readers_until')
             - (extract(epoch FROM clock_timestamp()) * 1000)::bigint
     ) AS left_over (ms)
+$$;
+
+CREATE FUNCTION hybrid_runner.recent_ticks(its hybrid_runner.schedules, since timestamp with time zone, until timestamp with time zone, most integer) RETURNS timestamp with time zone[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    start timestamptz := coalesce(its.starts_at, timestamptz '2001-01-01 UTC');
+    step double precision := extract(epoch FROM its.every);
+    last bigint;
+    ticks timestamptz[] := '{}';
+    found timestamptz[];
+    closes timestamptz := least(recent_ticks.until, its.ends_at);
+    opens timestamptz;
+    -- In so many minutes there are no more ticks than minutes.
+    width interval := make_interval(mins => recent_ticks.most);
+BEGIN
+    since := greatest(since, its.starts_at);
+    IF its.at IS NOT NULL THEN
+        RETURN CASE WHEN its.at BETWEEN since AND closes THEN ARRAY[its.at] ELSE '{}' END;
+    ELSIF its.every IS NOT NULL THEN
+        last := floor(extract(epoch FROM closes - start)::float8 / step);
+        RETURN ARRAY(
+            SELECT start + make_interval(secs => step * n)
+            FROM generate_series(greatest(last - most + 1, 0), last) AS n
+            WHERE start + make_interval(secs => step * n) BETWEEN since AND closes
+            ORDER BY n
+        );
+    END IF;
+    -- From the end, in stretches that grow while little is found.
+    WHILE closes >= since AND cardinality(ticks) < most LOOP
+        opens := greatest(closes - width, since - interval '1 microsecond');
+        found := hybrid_runner.cron_ticks(its.cron, its.timezone, opens, closes, most);
+        IF cardinality(found) = most AND width > make_interval(mins => most) THEN
+            width := greatest(width / 4, make_interval(mins => most));
+            CONTINUE;
+        END IF;
+        ticks := found || ticks;
+        closes := opens;
+        width := width * 4;
+    END LOOP;
+    RETURN ticks[greatest(1, cardinality(ticks) - most + 1):];
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.renew_ticks() RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    its hybrid_runner.schedules;
+    renewed timestamptz;
+BEGIN
+    IF EXISTS (
+        SELECT FROM hybrid_runner.zone_rules AS z WHERE z.server_version = current_setting('server_version')
+    ) THEN
+        RETURN;
+    END IF;
+    PERFORM FROM hybrid_runner.zone_rules AS z FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN; -- somebody does it now
+    END IF;
+    FOR its IN
+        SELECT s.* FROM hybrid_runner.schedules AS s
+        WHERE s.cron IS NOT NULL AND s.timezone <> 'UTC' AND isfinite(s.ticked_until)
+        ORDER BY s.name FOR UPDATE SKIP LOCKED
+    LOOP
+        BEGIN
+            renewed := hybrid_runner.tick_after(its);
+            UPDATE hybrid_runner.schedules AS s SET next_at = renewed
+            WHERE s.name = its.name AND s.next_at IS DISTINCT FROM renewed;
+        EXCEPTION
+            WHEN invalid_parameter_value THEN
+                NULL; -- its zone is gone, which it says when it fires
+        END;
+    END LOOP;
+    UPDATE hybrid_runner.zone_rules AS z SET server_version = current_setting('server_version');
+END
 $$;
 
 CREATE FUNCTION hybrid_runner.resume(queue text) RETURNS boolean
@@ -1814,6 +2989,18 @@ BEGIN
         -- no wonder.
         PERFORM hybrid_runner.notify_if_room('hybrid_runner.' || queue, 'help resumed');
     END IF;
+    RETURN FOUND;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.resume_schedule(name text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_runner.own_schedule(resume_schedule.name);
+    UPDATE hybrid_runner.schedules AS s SET paused_at = NULL
+    WHERE s.name = resume_schedule.name AND s.paused_at IS NOT NULL;
     RETURN FOUND;
 END
 $$;
@@ -2094,6 +3281,19 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.ring_for_schedules() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        PERFORM hybrid_runner.keep_schedule_duty();
+    END IF;
+    PERFORM hybrid_runner.notify_if_room('hybrid_runner.~ticks', '');
+    RETURN NULL;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.ring_for_signals() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2153,6 +3353,33 @@ BEGIN
 END
 $_$;
 
+CREATE FUNCTION hybrid_runner.run_now(name text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+DECLARE
+    its hybrid_runner.schedules := hybrid_runner.own_schedule(run_now.name);
+    job bigint;
+BEGIN
+    IF its.name IS NULL THEN
+        RAISE EXCEPTION 'there is no schedule %', hybrid_runner.shown(run_now.name)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF its.overlap <> 'allow' THEN
+        SELECT j.id INTO job FROM hybrid_runner.jobs AS j WHERE j.schedule = its.name ORDER BY j.id LIMIT 1;
+        IF FOUND THEN
+            RAISE NOTICE 'job % of schedule % still lives: nothing was stored', job,
+                hybrid_runner.shown(its.name);
+            RETURN job;
+        END IF;
+    END IF;
+    job := hybrid_runner.store_ticks(its, ARRAY[NULL::timestamptz]);
+    UPDATE hybrid_runner.schedules AS s SET last_job = job WHERE s.name = its.name;
+    RETURN job;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots integer DEFAULT 200) RETURNS TABLE(queue_name text, backlog bigint, running bigint, slots bigint, workers bigint, wanted bigint)
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2174,6 +3401,40 @@ CREATE FUNCTION hybrid_runner.scale(queue text DEFAULT NULL::text, usual_slots i
     FROM hybrid_runner.queue_depths(
         with_scheduled => false, one_queue => scale.queue, of_known_kinds => true
     ) AS f
+$$;
+
+CREATE FUNCTION hybrid_runner.schedule(name text, kind text, payload jsonb DEFAULT '{}'::jsonb, cron text DEFAULT NULL::text, every interval DEFAULT NULL::interval, at timestamp with time zone DEFAULT NULL::timestamp with time zone, timezone text DEFAULT 'UTC'::text, queue text DEFAULT NULL::text, priority integer DEFAULT 5, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, overlap text DEFAULT 'skip'::text, missed text DEFAULT 'one'::text, catch_up interval DEFAULT '1 day'::interval, jitter interval DEFAULT '00:00:00'::interval, starts_at timestamp with time zone DEFAULT NULL::timestamp with time zone, ends_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '5s'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    coming timestamptz;
+BEGIN
+    PERFORM hybrid_runner.own_schedule(schedule.name);
+    PERFORM hybrid_runner.queue_of(schedule.kind); -- which warns of what looks like a typo
+    coming := hybrid_runner.store_schedule(
+        schedule.name, schedule.kind, schedule.payload, schedule.cron, schedule.every, schedule.at,
+        schedule.timezone, schedule.queue, schedule.priority, schedule.max_attempts,
+        schedule.timeout, schedule.overlap, schedule.missed, schedule.catch_up, schedule.jitter,
+        schedule.starts_at, schedule.ends_at, false);
+    IF coming IS NULL THEN
+        RAISE NOTICE 'schedule % will never fire', hybrid_runner.shown(schedule.name);
+    END IF;
+    RETURN coming;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.shown(given text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    RETURN CASE WHEN given IS NULL THEN 'NULL' ELSE
+        '''' || regexp_replace(left(given, 60), '[^[:print:]]', '?', 'g')
+        || CASE WHEN length(given) > 60 THEN '…' ELSE '' END || '''' END;
+END
 $$;
 
 CREATE FUNCTION hybrid_runner.signal(key text, payload jsonb DEFAULT 'null'::jsonb, once boolean DEFAULT false) RETURNS bigint
@@ -2332,6 +3593,98 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.store_schedule(name text, kind text, payload jsonb, cron text, every interval, at timestamp with time zone, timezone text, queue text, priority integer, max_attempts integer, timeout interval, overlap text, missed text, catch_up interval, jitter interval, starts_at timestamp with time zone, ends_at timestamp with time zone, declared boolean) RETURNS timestamp with time zone
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    -- What fits no smallint is refused by the trigger, in its words.
+    new_priority smallint := CASE
+        WHEN store_schedule.priority BETWEEN -32768 AND 32767 THEN store_schedule.priority
+        WHEN store_schedule.priority IS NOT NULL THEN -1
+    END;
+    new_max_attempts smallint := CASE
+        WHEN store_schedule.max_attempts BETWEEN -32768 AND 32767 THEN store_schedule.max_attempts
+        WHEN store_schedule.max_attempts IS NOT NULL THEN -1
+    END;
+    coming timestamptz;
+BEGIN
+    SELECT s.next_at INTO coming
+    FROM hybrid_runner.schedules AS s
+    WHERE s.name = store_schedule.name AND (
+        s.kind, s.payload, s.cron, s.every, s.at, s.timezone, s.queue, s.priority, s.max_attempts,
+        s.timeout, s.overlap, s.missed, s.catch_up, s.jitter, s.starts_at, s.ends_at, s.declared
+    ) IS NOT DISTINCT FROM (
+        store_schedule.kind, store_schedule.payload, store_schedule.cron, store_schedule.every,
+        store_schedule.at, store_schedule.timezone, store_schedule.queue, new_priority,
+        new_max_attempts, store_schedule.timeout, store_schedule.overlap, store_schedule.missed,
+        store_schedule.catch_up, store_schedule.jitter, store_schedule.starts_at,
+        store_schedule.ends_at, store_schedule.declared
+    );
+    IF FOUND THEN
+        RETURN coming;
+    END IF;
+    INSERT INTO hybrid_runner.schedules AS s (
+        name, kind, payload, cron, every, at, timezone, queue, priority, max_attempts, timeout,
+        overlap, missed, catch_up, jitter, starts_at, ends_at, declared
+    )
+    VALUES (
+        store_schedule.name, store_schedule.kind, store_schedule.payload, store_schedule.cron,
+        store_schedule.every, store_schedule.at, store_schedule.timezone, store_schedule.queue,
+        new_priority, new_max_attempts, store_schedule.timeout, store_schedule.overlap,
+        store_schedule.missed, store_schedule.catch_up, store_schedule.jitter,
+        store_schedule.starts_at, store_schedule.ends_at, store_schedule.declared
+    )
+    ON CONFLICT (name) DO UPDATE SET
+        kind = excluded.kind, payload = excluded.payload, cron = excluded.cron,
+        every = excluded.every, at = excluded.at, timezone = excluded.timezone,
+        queue = excluded.queue, priority = excluded.priority, max_attempts = excluded.max_attempts,
+        timeout = excluded.timeout, overlap = excluded.overlap, missed = excluded.missed,
+        catch_up = excluded.catch_up, jitter = excluded.jitter, starts_at = excluded.starts_at,
+        ends_at = excluded.ends_at, declared = excluded.declared,
+        -- What code declares is its worker's, whoever had the name before.
+        made_by = CASE WHEN excluded.declared THEN session_user ELSE s.made_by END
+    -- Somebody else may have made it since it was looked for.
+    WHERE excluded.declared OR s.made_by = session_user OR has_column_privilege(
+        session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE')
+    RETURNING s.next_at INTO coming;
+    IF NOT FOUND THEN
+        PERFORM hybrid_runner.own_schedule(store_schedule.name);
+    END IF;
+    RETURN coming;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.store_ticks(its hybrid_runner.schedules, ticks timestamp with time zone[]) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    last_id bigint;
+BEGIN
+    WITH made AS (
+        INSERT INTO hybrid_runner.jobs AS j (
+            kind, payload, queue, priority, run_at, max_attempts, timeout, traceparent, enqueued_by,
+            schedule, tick
+        )
+        SELECT
+            its.kind, its.payload, coalesce(its.queue, k.queue, 'default'), its.priority,
+            coalesce(hybrid_runner.jittered(its.name, t.tick, its.jitter), clock_timestamp()),
+            its.max_attempts, its.timeout,
+            -- whoever fires has no part in it; whoever runs it by hand has
+            CASE WHEN t.tick IS NULL THEN nullif(current_setting('hybrid_runner.traceparent', true), '') END,
+            its.made_by, its.name, t.tick
+        FROM unnest(store_ticks.ticks) WITH ORDINALITY AS t (tick, place)
+        LEFT JOIN hybrid_runner.kinds AS k ON k.name = its.kind
+        ORDER BY t.place
+        RETURNING j.id
+    )
+    SELECT max(m.id) INTO last_id FROM made AS m;
+    RETURN last_id;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) RETURNS SETOF hybrid_runner.archive
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2376,6 +3729,43 @@ BEGIN
         j.history, j.version + 1, coalesce(j.cancel_requested_at, take_ended.cancelled_at),
         j.created_at, clock_timestamp(), s.result, NULL::bigint[];
 END
+$$;
+
+CREATE FUNCTION hybrid_runner.tick_after(its hybrid_runner.schedules) RETURNS timestamp with time zone
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    start timestamptz;
+    step double precision;
+    tick timestamptz;
+BEGIN
+    IF its.at IS NOT NULL THEN
+        -- One that was over when the schedule was made is late, not forgotten.
+        tick := CASE WHEN its.last_tick IS NULL OR its.last_tick < its.at THEN its.at END;
+    ELSIF its.cron IS NOT NULL THEN
+        tick := (hybrid_runner.cron_ticks(
+            its.cron, its.timezone, greatest(its.ticked_until, its.starts_at - interval '1 microsecond'),
+            its.ends_at, 1))[1];
+    ELSE
+        start := coalesce(its.starts_at, timestamptz '2001-01-01 UTC');
+        step := extract(epoch FROM its.every);
+        tick := CASE WHEN start > its.ticked_until THEN start ELSE start + make_interval(secs => step * (
+            floor(extract(epoch FROM its.ticked_until - start)::float8 / step) + 1)) END;
+        -- Fractions that cannot be written exactly may lead back to the same tick.
+        IF tick <= its.ticked_until THEN
+            tick := tick + make_interval(secs => step);
+        END IF;
+    END IF;
+    RETURN CASE WHEN tick <= coalesce(its.ends_at, 'infinity') AND tick < timestamptz '9900-01-01 UTC'
+        THEN tick END;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.tick_clock() RETURNS timestamp with time zone
+    LANGUAGE sql
+    AS $$
+    SELECT pg_catalog.clock_timestamp()
 $$;
 
 CREATE FUNCTION hybrid_runner.unknown_kinds(due_for interval DEFAULT '00:01:00'::interval, most integer DEFAULT 100) RETURNS TABLE(queue text, kind text, due bigint, oldest_due double precision, elsewhere boolean, meant text)
@@ -2468,6 +3858,17 @@ BEGIN
     WHERE k.kind <> ALL (CASE WHEN s.queue IS NULL THEN known ELSE coalesce(s.kinds, '{}') END)
     ORDER BY k.due DESC, k.queue, k.kind
     LIMIT unknown_kinds.most;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.unschedule(name text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM hybrid_runner.own_schedule(unschedule.name);
+    DELETE FROM hybrid_runner.schedules AS s WHERE s.name = unschedule.name;
+    RETURN FOUND;
 END
 $$;
 
@@ -3427,6 +4828,7 @@ CREATE TABLE hybrid_runner.workers (
     unbroken_since timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
     kinds_hash text DEFAULT ''::text NOT NULL,
     kinds text[] DEFAULT '{}'::text[] NOT NULL,
+    schedules text[] DEFAULT '{}'::text[] NOT NULL,
     suspected_at timestamp with time zone,
     dead_at timestamp with time zone,
     rescued_at timestamp with time zone,
@@ -3438,6 +4840,7 @@ CREATE TABLE hybrid_runner.workers (
     CONSTRAINT workers_lease_is_at_most_a_day CHECK (((lease > '00:00:00'::interval) AND (lease <= '1 day'::interval) AND (EXTRACT(year FROM lease) = (0)::numeric) AND (EXTRACT(month FROM lease) = (0)::numeric) AND ((EXTRACT(day FROM lease) >= (0)::numeric) AND (EXTRACT(day FROM lease) <= (1)::numeric)))),
     CONSTRAINT workers_queues_are_numbers_by_queue CHECK (((jsonb_typeof(queues) = 'object'::text) AND (pg_column_size(queues) <= 1048576) AND (NOT (queues @? 'strict $.*?(!(((@.type() == "number" && @ >= 0) && @ <= 1000000) && @ == @.floor()))'::jsonpath)))),
     CONSTRAINT workers_running_are_numbers_by_queue CHECK (((jsonb_typeof(running) = 'object'::text) AND (pg_column_size(running) <= 1048576) AND (NOT (running @? 'strict $.*?(!(((@.type() == "number" && @ >= 0) && @ <= 1000000) && @ == @.floor()))'::jsonpath)))),
+    CONSTRAINT workers_schedules_are_at_most_1_mib CHECK ((pg_column_size(schedules) <= 1048576)),
     CONSTRAINT workers_times_are_between_1970_and_9999 CHECK (((started_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (started_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (heartbeat_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (heartbeat_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (suspected_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (suspected_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (dead_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (dead_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (rescued_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (rescued_at < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (unbroken_since < '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT workers_version_is_at_most_1000_bytes CHECK ((octet_length(version) <= 1000))
 );
@@ -3445,6 +4848,12 @@ CREATE TABLE hybrid_runner.workers (
 CREATE TABLE hybrid_runner.xid_history (
     noted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     next_xid bigint NOT NULL
+);
+
+CREATE TABLE hybrid_runner.zone_rules (
+    is_one boolean DEFAULT true NOT NULL,
+    server_version text DEFAULT current_setting('server_version'::text) NOT NULL,
+    CONSTRAINT zone_rules_is_one_check CHECK (is_one)
 );
 
 ALTER TABLE ONLY hybrid_runner.archive ATTACH PARTITION hybrid_runner.archive_completed FOR VALUES IN ('completed');
@@ -3509,6 +4918,9 @@ ALTER TABLE ONLY hybrid_runner.retention
 ALTER TABLE ONLY hybrid_runner.row_changes
     ADD CONSTRAINT row_changes_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY hybrid_runner.schedules
+    ADD CONSTRAINT schedules_pkey PRIMARY KEY (name);
+
 ALTER TABLE ONLY hybrid_runner.signals
     ADD CONSTRAINT signals_pkey PRIMARY KEY (id);
 
@@ -3533,7 +4945,12 @@ ALTER TABLE ONLY hybrid_runner.workers
 ALTER TABLE ONLY hybrid_runner.xid_history
     ADD CONSTRAINT xid_history_pkey PRIMARY KEY (noted_at);
 
+ALTER TABLE ONLY hybrid_runner.zone_rules
+    ADD CONSTRAINT zone_rules_pkey PRIMARY KEY (is_one);
+
 CREATE INDEX jobs_due ON hybrid_runner.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'queued'::hybrid_runner.job_state);
+
+CREATE INDEX jobs_of_schedules ON hybrid_runner.jobs USING btree (schedule) WHERE (schedule IS NOT NULL);
 
 CREATE UNIQUE INDEX jobs_one_live_job_per_key ON hybrid_runner.jobs USING btree (key) WHERE (key IS NOT NULL);
 
@@ -3542,6 +4959,10 @@ CREATE UNIQUE INDEX jobs_one_live_job_per_row ON hybrid_runner.jobs USING btree 
 CREATE INDEX jobs_waiting ON hybrid_runner.jobs USING btree (waits_for, id) WHERE ((waits_for IS NOT NULL) AND (state = 'queued'::hybrid_runner.job_state));
 
 CREATE INDEX jobs_with_a_time_limit ON hybrid_runner.jobs USING btree (kind, id) WHERE ((state = 'queued'::hybrid_runner.job_state) AND ((began_at IS NOT NULL) OR (finish_by IS NOT NULL) OR (finish_within IS NOT NULL)));
+
+CREATE INDEX schedules_due ON hybrid_runner.schedules USING btree (next_at) WHERE (paused_at IS NULL);
+
+CREATE INDEX schedules_waiting ON hybrid_runner.schedules USING btree (name) WHERE (waiting_ticks IS NOT NULL);
 
 CREATE INDEX signals_by_age ON hybrid_runner.signals USING btree (sent_at);
 
@@ -3567,6 +4988,8 @@ ALTER INDEX hybrid_runner.archive_failed_pkey ATTACH PARTITION hybrid_runner.arc
 
 ALTER INDEX hybrid_runner.archive_pkey ATTACH PARTITION hybrid_runner.archive_failed_pkey;
 
+CREATE TRIGGER check_schedule BEFORE INSERT OR UPDATE OF name, kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone, overlap, missed, catch_up, jitter, starts_at, ends_at, paused_at, declared, made_by ON hybrid_runner.schedules FOR EACH ROW EXECUTE FUNCTION hybrid_runner.check_schedule();
+
 CREATE TRIGGER keep_source_duty AFTER INSERT OR DELETE OR UPDATE ON hybrid_runner.sources FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.keep_source_duty();
 
 CREATE TRIGGER number_signal BEFORE INSERT ON hybrid_runner.signals FOR EACH ROW EXECUTE FUNCTION hybrid_runner.number_signal();
@@ -3574,6 +4997,8 @@ CREATE TRIGGER number_signal BEFORE INSERT ON hybrid_runner.signals FOR EACH ROW
 CREATE TRIGGER ring_for_inserted_jobs AFTER INSERT ON hybrid_runner.jobs REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_inserted_jobs();
 
 CREATE TRIGGER ring_for_row_changes AFTER INSERT ON hybrid_runner.row_changes FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_row_changes();
+
+CREATE TRIGGER ring_for_schedules AFTER INSERT OR DELETE OR UPDATE OF name, kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone, overlap, missed, catch_up, jitter, starts_at, ends_at, paused_at, declared, made_by ON hybrid_runner.schedules FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_schedules();
 
 CREATE TRIGGER ring_for_signals AFTER INSERT ON hybrid_runner.signals REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_signals();
 
@@ -3635,6 +5060,112 @@ GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.check_interval(field text, given interval, lowest interval, highest interval, bounds text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.check_name(field text, given text, most integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.check_schedule() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.check_time(field text, given timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.check_word(field text, given text, words text[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.check_zone(zone text) FROM PUBLIC;
+
+GRANT SELECT ON TABLE hybrid_runner.schedules TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.schedules TO hybrid_runner_reader;
+
+GRANT SELECT,DELETE ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT SELECT(name),INSERT(name) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(name) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(kind) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(kind),UPDATE(kind) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(queue) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(queue),UPDATE(queue) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(payload) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(payload),UPDATE(payload) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(priority) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(priority),UPDATE(priority) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(max_attempts) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(max_attempts),UPDATE(max_attempts) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(timeout) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(timeout),UPDATE(timeout) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(cron) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(cron),UPDATE(cron) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(every) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(every),UPDATE(every) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(at) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(at),UPDATE(at) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(timezone) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(timezone),UPDATE(timezone) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(overlap) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(overlap),UPDATE(overlap) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(missed) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(missed),UPDATE(missed) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(catch_up) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(catch_up),UPDATE(catch_up) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(jitter) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(jitter),UPDATE(jitter) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(starts_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(starts_at),UPDATE(starts_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(ends_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT INSERT(ends_at),UPDATE(ends_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT INSERT(paused_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+GRANT UPDATE(paused_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_worker;
+
+GRANT INSERT(paused_at),UPDATE(paused_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
+
+GRANT SELECT(next_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
+
+REVOKE ALL ON FUNCTION hybrid_runner.count_ticks(its hybrid_runner.schedules, since timestamp with time zone, until timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.cron_ticks(cron text, zone text, since timestamp with time zone, until timestamp with time zone, most integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.declare_schedules(names text[], kinds text[], payloads text[], crons text[], everys interval[], ats timestamp with time zone[], timezones text[], queues text[], priorities integer[], max_attempts integer[], timeouts interval[], "overlaps" text[], missed text[], catch_ups interval[], jitters interval[], starts_at timestamp with time zone[], ends_at timestamp with time zone[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.declare_schedules(names text[], kinds text[], payloads text[], crons text[], everys interval[], ats timestamp with time zone[], timezones text[], queues text[], priorities integer[], max_attempts integer[], timeouts interval[], "overlaps" text[], missed text[], catch_ups interval[], jitters interval[], starts_at timestamp with time zone[], ends_at timestamp with time zone[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.declare_schedules(names text[], kinds text[], payloads text[], crons text[], everys interval[], ats timestamp with time zone[], timezones text[], queues text[], priorities integer[], max_attempts integer[], timeouts interval[], "overlaps" text[], missed text[], catch_ups interval[], jitters interval[], starts_at timestamp with time zone[], ends_at timestamp with time zone[]) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.declared_now() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_runner.end_expired(ids bigint[], versions integer[], errors text[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.end_expired(ids bigint[], versions integer[], errors text[]) TO hybrid_runner_worker;
@@ -3683,6 +5214,20 @@ GRANT ALL ON FUNCTION hybrid_runner.find_lockers(relation regclass, xmax text) T
 
 GRANT ALL ON FUNCTION hybrid_runner.find_lockers(relation regclass, xmax text) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.fire_schedule(its hybrid_runner.schedules) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.fire_schedules(most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.fire_schedules(most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.fire_schedules(most integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.horizon_age() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_worker;
@@ -3690,6 +5235,10 @@ GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_worker;
 GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_reader;
 
 GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.is_cron_day(day date, days integer[], weekdays integer[], either_will_do boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.jittered(name text, tick timestamp with time zone, jitter interval) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) FROM PUBLIC;
 
@@ -3702,6 +5251,8 @@ REVOKE ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) 
 GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.keep_schedule_duty() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.keep_source_duty() FROM PUBLIC;
 
@@ -3729,6 +5280,8 @@ GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) 
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.missed_ticks(its hybrid_runner.schedules, moment timestamp with time zone, OUT wanted timestamp with time zone[], OUT weight integer, OUT is_missed boolean, OUT dropped bigint, OUT ticked_until timestamp with time zone) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_runner.missing_jobs(query text, key_parts text[], most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.missing_jobs(query text, key_parts text[], most integer) TO hybrid_runner_worker;
@@ -3740,6 +5293,46 @@ REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer,
 GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.nearest_word(given text, words text[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.next_fire(cron text, timezone text, after timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_fire(cron text, timezone text, after timestamp with time zone) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_fire(cron text, timezone text, after timestamp with time zone) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_fire(cron text, timezone text, after timestamp with time zone) TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_fire(cron text, timezone text, after timestamp with time zone) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.next_on_clock(clock timestamp without time zone, minutes integer[], hours integer[], days integer[], months integer[], weekdays integer[], either_will_do boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.next_tick() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_tick() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_tick() TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.next_ticks(cron text, timezone text, most integer, after timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_ticks(cron text, timezone text, most integer, after timestamp with time zone) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_ticks(cron text, timezone text, most integer, after timestamp with time zone) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_ticks(cron text, timezone text, most integer, after timestamp with time zone) TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_ticks(cron text, timezone text, most integer, after timestamp with time zone) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.next_ticks_of(name text, most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_ticks_of(name text, most integer) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_ticks_of(name text, most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_ticks_of(name text, most integer) TO hybrid_runner_reader;
+
+GRANT ALL ON FUNCTION hybrid_runner.next_ticks_of(name text, most integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) FROM PUBLIC;
 
@@ -3761,9 +5354,19 @@ GRANT ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) 
 
 GRANT ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.own_schedule(name text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_runner.pause(queue text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.pause(queue text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.pause_schedule(name text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.pause_schedule(name text) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.pause_schedule(name text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.pause_schedule(name text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.prune(most integer) FROM PUBLIC;
 
@@ -3789,15 +5392,31 @@ GRANT ALL ON FUNCTION hybrid_runner.queue_of(kind text) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.queue_of(kind text) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.read_cron(cron text, OUT minutes integer[], OUT hours integer[], OUT days integer[], OUT months integer[], OUT weekdays integer[], OUT either_will_do boolean, OUT is_real_time boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.read_cron_field(field text, given text, lowest integer, highest integer, names text[]) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_runner.readers_left_ms() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.readers_left_ms() TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.readers_left_ms() TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.recent_ticks(its hybrid_runner.schedules, since timestamp with time zone, until timestamp with time zone, most integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.renew_ticks() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_runner.resume(queue text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.resume(queue text) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.resume_schedule(name text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.resume_schedule(name text) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.resume_schedule(name text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.resume_schedule(name text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.retry(id bigint) FROM PUBLIC;
 
@@ -3817,6 +5436,8 @@ REVOKE ALL ON FUNCTION hybrid_runner.ring_for_inserted_jobs() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.ring_for_row_changes() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION hybrid_runner.ring_for_schedules() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_runner.ring_for_signals() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.row_verdict(state text, shows text, is_wanted boolean, was_queued boolean, is_untouched boolean) FROM PUBLIC;
@@ -3831,6 +5452,14 @@ GRANT ALL ON FUNCTION hybrid_runner.rows_of_source(source integer, what text, ke
 
 GRANT ALL ON FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.run_now(name text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.run_now(name text) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.run_now(name text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.run_now(name text) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_worker;
@@ -3838,6 +5467,16 @@ GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hy
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_reader;
 
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.schedule(name text, kind text, payload jsonb, cron text, every interval, at timestamp with time zone, timezone text, queue text, priority integer, max_attempts integer, timeout interval, overlap text, missed text, catch_up interval, jitter interval, starts_at timestamp with time zone, ends_at timestamp with time zone) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.schedule(name text, kind text, payload jsonb, cron text, every interval, at timestamp with time zone, timezone text, queue text, priority integer, max_attempts integer, timeout interval, overlap text, missed text, catch_up interval, jitter interval, starts_at timestamp with time zone, ends_at timestamp with time zone) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.schedule(name text, kind text, payload jsonb, cron text, every interval, at timestamp with time zone, timezone text, queue text, priority integer, max_attempts integer, timeout interval, overlap text, missed text, catch_up interval, jitter interval, starts_at timestamp with time zone, ends_at timestamp with time zone) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.schedule(name text, kind text, payload jsonb, cron text, every interval, at timestamp with time zone, timezone text, queue text, priority integer, max_attempts integer, timeout interval, overlap text, missed text, catch_up interval, jitter interval, starts_at timestamp with time zone, ends_at timestamp with time zone) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.shown(given text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.signal(key text, payload jsonb, once boolean) FROM PUBLIC;
 
@@ -3865,11 +5504,19 @@ GRANT ALL ON FUNCTION hybrid_runner.store_follow_ups(follow_ups jsonb[]) TO hybr
 
 GRANT ALL ON FUNCTION hybrid_runner.store_follow_ups(follow_ups jsonb[]) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.store_schedule(name text, kind text, payload jsonb, cron text, every interval, at timestamp with time zone, timezone text, queue text, priority integer, max_attempts integer, timeout interval, overlap text, missed text, catch_up interval, jitter interval, starts_at timestamp with time zone, ends_at timestamp with time zone, declared boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.store_ticks(its hybrid_runner.schedules, ticks timestamp with time zone[]) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.tick_after(its hybrid_runner.schedules) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.tick_clock() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.unknown_kinds(due_for interval, most integer) FROM PUBLIC;
 
@@ -3878,6 +5525,14 @@ GRANT ALL ON FUNCTION hybrid_runner.unknown_kinds(due_for interval, most integer
 GRANT ALL ON FUNCTION hybrid_runner.unknown_kinds(due_for interval, most integer) TO hybrid_runner_reader;
 
 GRANT ALL ON FUNCTION hybrid_runner.unknown_kinds(due_for interval, most integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.unschedule(name text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.unschedule(name text) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.unschedule(name text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.unschedule(name text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.wake_waiting(ids bigint[]) FROM PUBLIC;
 
@@ -4122,6 +5777,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.workers TO hybrid_runne
 GRANT SELECT ON TABLE hybrid_runner.xid_history TO hybrid_runner_reader;
 
 GRANT SELECT ON TABLE hybrid_runner.xid_history TO hybrid_runner_admin;
+
+GRANT SELECT ON TABLE hybrid_runner.zone_rules TO hybrid_runner_reader;
+
+GRANT SELECT ON TABLE hybrid_runner.zone_rules TO hybrid_runner_admin;
 
 ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT SELECT ON SEQUENCES TO hybrid_runner_worker;
 

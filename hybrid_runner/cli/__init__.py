@@ -33,6 +33,7 @@ COMMANDS = {
     "attach": "make an existing table a source of jobs",
     "detach": "leave the table as it was",
     "sources": "list and show the attached tables, and write late rows",
+    "schedules": "make, list, preview, run, pause and remove schedules",
     "signal": "send a signal to the jobs that wait for it",
     "monitors": "monitor services: their health, and what has become of it",
     "bench": "measure it on this machine: speed, pickup, what it costs",

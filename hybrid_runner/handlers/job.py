@@ -139,6 +139,18 @@ class Job(JobLooks, JobSignals, Generic[D]):
         return self._claim.run_at
 
     @property
+    def schedule(self) -> str | None:
+        """The schedule that made the job, if one did."""
+        return self._claim.schedule
+
+    @property
+    def tick(self) -> datetime | None:
+        """The time of its schedule that the job is for; None without a schedule, and when somebody
+        ran it by hand. It says which day's report this is, however late the job runs.
+        """
+        return self._claim.tick
+
+    @property
     def traceparent(self) -> str | None:
         """The trace that the job belongs to, as W3C text."""
         return self._claim.traceparent

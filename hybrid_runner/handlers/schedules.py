@@ -1,26 +1,35 @@
-"""Makes a schedule of the arguments of `app.schedule`; checks all that can be checked without
-Postgres, which checks it again.
+"""Makes a schedule of the arguments of `app.schedule`; checks what can be checked without Postgres,
+which says the rest as a worker starts: what the fields of `cron` mean, and which zones there are.
 """
 
 from __future__ import annotations
 
 import typing
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from hybrid_runner.display import one_line
-from hybrid_runner.durations import Duration, parse_duration, parse_positive
+from hybrid_runner.durations import LONGEST
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.handlers.kind import NAME, JobKind
+from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.handlers.new_jobs import Find, new_job
+from hybrid_runner.handlers.schedule_checks import (
+    check_cron,
+    check_interval,
+    check_moment,
+    check_name,
+    check_word,
+    check_zone,
+    interval_text,
+    shown,
+)
 from hybrid_runner.handlers.schedule_options import given
 from hybrid_runner.model.schedules import SHORTEST, DeclaredSchedule, Missed, Overlap
-from hybrid_runner.policy.cron_text import check_cron
 
 _OF_JOBS = ("queue", "priority", "max_attempts", "timeout")
 _WHENS = ("cron", "every", "at")
-_LONGEST_SHOWN = 60
+_NONE = timedelta(0)
+_LEAST = timedelta(microseconds=1)
 
 
 def make_schedule(
@@ -31,45 +40,39 @@ def make_schedule(
     options: Mapping[str, Any],
 ) -> DeclaredSchedule:
     """The schedule; ConfigurationError says what is wrong, in one line that names it."""
-    check_name(name)
     try:
+        check_name("name", name, 128)
         return _made(find, str(name), kind, payload, given(options))
     except ConfigurationError as error:
-        raise ConfigurationError(f"schedule {name!r}: {error}") from None
+        raise ConfigurationError(f"schedule {shown(name)}: {error}") from None
 
 
-def check_name(name: object) -> None:
+def check_schedule_name(name: object) -> None:
     """ConfigurationError unless it can be the name of a schedule."""
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise ConfigurationError(
-            f"{shown(name)} is not the name of a schedule: use 1 to 128 letters, digits and"
-            " . _ : / -"
-        )
+    try:
+        check_name("name", name, 128)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"schedule {shown(name)}: {error}") from None
 
 
 def _made(
     find: Find, name: str, kind: JobKind[Any, Any] | str, payload: Any, chosen: Mapping[str, Any]
 ) -> DeclaredSchedule:
+    if isinstance(kind, str):
+        check_name("kind", kind, 128)
+    if "queue" in chosen:
+        check_name("queue", chosen["queue"], 48)
+    whens = [what for what in _WHENS if what in chosen]
+    if len(whens) != 1:
+        what = " and ".join(whens) or "none"
+        raise ConfigurationError(f"give one of cron, every and at, not {what}")
+    times = _times(chosen)
     of_jobs = {what: chosen[what] for what in _OF_JOBS if what in chosen}
     if "timeout" in of_jobs:
-        of_jobs["timeout"] = parse_positive("timeout", of_jobs["timeout"])
+        of_jobs["timeout"] = check_interval(
+            "timeout", chosen["timeout"], _LEAST, LONGEST, "more than zero and at most ten years"
+        )
     job = new_job(find, kind, payload, of_jobs)
-    fields: dict[str, Any] = {
-        "cron": check_cron(chosen["cron"]) if "cron" in chosen else None,
-        "every": _duration("every", chosen.get("every"), SHORTEST),
-        "at": _moment("at", chosen.get("at")),
-        "starts_at": _moment("starts_at", chosen.get("starts_at")),
-        "ends_at": _moment("ends_at", chosen.get("ends_at")),
-        "timezone": _zone(chosen.get("timezone")),
-        "overlap": _one_of("overlap", chosen.get("overlap"), typing.get_args(Overlap)),
-        "missed": _one_of("missed", chosen.get("missed"), typing.get_args(Missed)),
-        "catch_up": _duration("catch_up", chosen.get("catch_up"), timedelta(0)),
-        "jitter": _duration("jitter", chosen.get("jitter"), timedelta(0)),
-    }
-    _check_when([what for what in _WHENS if fields[what] is not None])
-    starts_at, ends_at = fields["starts_at"], fields["ends_at"]
-    if starts_at is not None and ends_at is not None and ends_at <= starts_at:
-        raise ConfigurationError("ends_at must be after starts_at")
     return DeclaredSchedule(
         name,
         job.kind,
@@ -78,56 +81,44 @@ def _made(
         priority=job.priority,
         max_attempts=job.max_attempts,
         timeout=job.timeout,
-        **{what: value for what, value in fields.items() if value is not None},
+        **{what: value for what, value in times.items() if value is not None},
     )
 
 
-def _check_when(whens: Sequence[str]) -> None:
-    if len(whens) != 1:
-        what = " and ".join(whens) or "none"
-        raise ConfigurationError(f"give one of cron, every and at, not {what}")
-
-
-def _duration(what: str, value: Duration | None, least: timedelta) -> timedelta | None:
-    if value is None:
-        return None
-    try:
-        length = parse_duration(value)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{what}: {error}") from None
-    if length < least:
-        raise ConfigurationError(f"{what} must be 1 s to ten years, not {shown(value)}")
-    return length
-
-
-def _moment(what: str, moment: object) -> datetime | None:
-    if moment is None:
-        return None
-    if not isinstance(moment, datetime) or moment.tzinfo is None:
+def _times(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that say when, checked."""
+    if "cron" in chosen:
+        check_cron(chosen["cron"])
+    check_zone(chosen.get("timezone", "UTC"))
+    _check_words(chosen)
+    times: dict[str, Any] = {
+        **{what: chosen.get(what) for what in ("cron", "timezone", "overlap", "missed")},
+        "every": check_interval(
+            "every", chosen.get("every"), SHORTEST, LONGEST, "1 second to ten years"
+        ),
+        "catch_up": check_interval(
+            "catch_up", chosen.get("catch_up"), _NONE, timedelta(days=366), "zero to 366 days"
+        ),
+        "jitter": check_interval(
+            "jitter", chosen.get("jitter"), _NONE, timedelta(days=1), "zero to a day"
+        ),
+        **{what: check_moment(what, chosen.get(what)) for what in ("at", "starts_at", "ends_at")},
+    }
+    every, jitter = times["every"], times["jitter"]
+    if every is not None and jitter is not None and jitter > every:
         raise ConfigurationError(
-            f"{what} must be a datetime with a time zone: use datetime.now(UTC) or .astimezone()"
+            f"jitter must not be more than every, which is {interval_text(every)}"
         )
-    if not 1970 < moment.year < 9999:
-        raise ConfigurationError(f"{what} must be a time of the years 1971 to 9998")
-    return moment
+    starts_at, ends_at = times["starts_at"], times["ends_at"]
+    if times["at"] is not None and (starts_at is not None or ends_at is not None):
+        raise ConfigurationError("at is one time: it goes without starts_at and ends_at")
+    if starts_at is not None and ends_at is not None and ends_at < starts_at:
+        raise ConfigurationError("ends_at must not be before starts_at")
+    return times
 
 
-def _zone(zone: object) -> str | None:
-    if zone is not None and (not isinstance(zone, str) or not 1 <= len(zone) <= 64):
-        raise ConfigurationError(
-            f"timezone must be the name of a zone, such as 'Europe/Berlin', not {shown(zone)}"
-        )
-    return zone
-
-
-def _one_of(what: str, value: object, words: Sequence[str]) -> str | None:
-    if value is None or (isinstance(value, str) and value in words):
-        return value
-    named = f"{', '.join(words[:-1])} or {words[-1]}"
-    raise ConfigurationError(f"{what} must be {named}, not {shown(value)}")
-
-
-def shown(value: object) -> str:
-    """What was given, short and on one line."""
-    text = one_line(str(value))
-    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")
+def _check_words(chosen: Mapping[str, Any]) -> None:
+    allowed: Sequence[tuple[str, Any]] = (("overlap", Overlap), ("missed", Missed))
+    for what, words in allowed:
+        if what in chosen:
+            check_word(what, chosen[what], typing.get_args(words))

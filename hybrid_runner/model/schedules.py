@@ -13,9 +13,10 @@ Overlap: TypeAlias = Literal["skip", "queue", "allow", "replace"]
 """What a tick does while the last job of its schedule lives."""
 Missed: TypeAlias = Literal["one", "all", "none"]
 """What becomes of ticks that nobody could fire."""
-ScheduleState: TypeAlias = Literal["on", "paused", "never", "undeclared", "unknown kind"]
-"""Whether it fires: it does; somebody has paused it; no tick is left; it was declared in code, and
-no live worker declares it; it does, and no live worker has a handler for its jobs.
+ScheduleState: TypeAlias = Literal["on", "overdue", "unknown kind", "undeclared", "paused", "never"]
+"""Whether it fires: it does; its tick is a minute past, and nobody has fired it; it does, and no
+live worker has a handler for its jobs; it was declared in code, and no live worker declares it; it
+is paused; no tick is left.
 """
 
 SHORTEST: Final = timedelta(seconds=1)
@@ -24,6 +25,7 @@ MOST_TICKS: Final = 1000
 """Ticks that one question about the future may ask for."""
 MOST_DECLARED: Final = 1000
 """Schedules of one application."""
+MOST_LISTED: Final = 1000
 CATCH_UP: Final = timedelta(days=1)
 
 
@@ -61,8 +63,8 @@ class Tick(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleView:
-    """One schedule, as `app.schedules()` shows it."""
+class ScheduleSummary:
+    """One schedule of a list: without its payload, which may be large."""
 
     name: str
     state: ScheduleState
@@ -74,9 +76,11 @@ class ScheduleView:
     at: datetime | None
     timezone: str
     next_at: datetime | None
-    """The next tick; None: it never fires again."""
+    """The next tick, whether or not it will fire; None: there is none."""
     last_tick: datetime | None
     last_job: int | None
+    waiting: int
+    """Ticks that wait until the last job has ended."""
     overlap: Overlap
     missed: Missed
     catch_up: timedelta
@@ -84,12 +88,14 @@ class ScheduleView:
     starts_at: datetime | None
     ends_at: datetime | None
     paused_at: datetime | None
+    note: str | None
+    """Why it was paused, if that was not asked for."""
     declared: bool
     """In code: it fires while a live worker declares it."""
     workers: int
     """How many live workers declare it."""
     made_by: str
-    """The login under which its jobs are stored."""
+    """The login that made it, under which its jobs are stored."""
     fired: int
     caught_up: int
     skipped: int
@@ -97,15 +103,37 @@ class ScheduleView:
     priority: int
     max_attempts: int | None
     timeout: timedelta | None
-    payload: Any
-    note: str | None = None
-    """Why it was paused, if it was not a person who did."""
 
     @property
     def when(self) -> str:
-        """Its expression, as people read it."""
+        """What it goes by, as people read it."""
         if self.every is not None:
             return f"every {duration_text(self.every)}"
         if self.at is not None:
             return f"at {moment_text(self.at)}"
-        return f"{self.cron} ({self.timezone})"
+        cron = self.cron or ""
+        return cron if self.timezone == "UTC" else f"{cron} {self.timezone}"
+
+    @property
+    def why(self) -> str:
+        """Why it does not fire, or its jobs do not run; empty when all is well."""
+        match self.state:
+            case "on":
+                return ""
+            case "overdue":
+                return "its tick was not fired: does a worker live?"
+            case "unknown kind":
+                return f"no live worker knows the kind {self.kind!r}"
+            case "undeclared":
+                return "declared in code, and no live worker declares it"
+            case "paused":
+                return self.note or ""
+            case "never":
+                return "it never fires again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleView(ScheduleSummary):
+    """One schedule with all that is known of it."""
+
+    payload: Any

@@ -18,7 +18,8 @@ async def declare_schedules(on: Fetches, schedules: Sequence[DeclaredSchedule]) 
     if not schedules:
         return {}
     columns = map(list, zip(*schedules, strict=True))
-    return dict(await fetch(on, "declare_schedules", *columns))
+    rows = await fetch(on, "declare_schedules", *columns)
+    return {row["name"]: row["problem"] for row in rows}
 
 
 async def fire_schedules(on: Fetches, most: int) -> list[FiredTick]:

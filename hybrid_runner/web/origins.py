@@ -1,5 +1,5 @@
-"""Pages of other sites that may read here where jobs and services stand: a browser asks whether it
-may show them an answer (CORS). Nobody else is held off or let in by it.
+"""Pages of other sites that may read here where jobs, schedules and services stand: a browser asks
+whether it may show them an answer (CORS). Nobody else is held off or let in by it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 _OPEN = re.compile(
-    r"/events|/jobs/[^/]+|/jobs/[^/]+/events|/monitors|/monitors/[^/]+|/monitors/[^/]+/history"
+    r"/events|/jobs/[^/]+|/jobs/[^/]+/events|/schedules|/schedules/[^/]+"
+    r"|/monitors|/monitors/[^/]+|/monitors/[^/]+/history"
 )
 """What is read by pages of others: the streams, and what they are about."""
 _READS = ("GET", "HEAD")

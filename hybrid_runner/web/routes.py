@@ -16,6 +16,7 @@ from hybrid_runner.web.pages.monitor_access import MonitorAccess
 from hybrid_runner.web.pages.monitors import MonitorPages
 from hybrid_runner.web.pages.reports import PageReports
 from hybrid_runner.web.pages.scale import ScalePage
+from hybrid_runner.web.pages.schedules import SchedulePages
 from hybrid_runner.web.pages.signals import SignalPages
 from hybrid_runner.web.pages.status import StatusPages, errors_as_json
 from hybrid_runner.web.pages.status_page import PublicPage
@@ -60,8 +61,11 @@ def _add_job_pages(
     stream = JobStream(database, room, stopping)
     jobs = JobPages(connection, access)
     signals = SignalPages(connection, access)
+    schedules = SchedulePages(connection, access)
     events = EventPages(jobs, stream, access)
-    application.add_routes([*jobs.routes(), *events.routes(), *signals.routes()])
+    application.add_routes(
+        [*jobs.routes(), *events.routes(), *signals.routes(), *schedules.routes()]
+    )
 
     async def end_streams(_: web.Application) -> None:
         await stream.close()

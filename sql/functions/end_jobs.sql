@@ -2,6 +2,7 @@
 -- moved. Every job that ends comes this way: those that workers finish, rescue or find expired by
 -- finish_jobs.sql and finish_followed_jobs.sql, all others by cancel(). What is to happen whenever
 -- a job ends belongs here.
+-- A tick of its schedule that waits for the end of a job has its turn (free_tick).
 -- A claim that is not the job's own any more moves nothing; a claim that is NULL stands for whoever
 -- has a lock on the row.
 -- States that are NULL are all completed, results that are NULL all JSON null, errors that are NULL
@@ -38,7 +39,7 @@ BEGIN
             INSERT INTO hybrid_runner.archive AS a
             SELECT t.*
             FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
-            RETURNING a.id;
+            RETURNING CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END;
             RETURN;
         END IF;
         RETURN QUERY
@@ -69,7 +70,7 @@ BEGIN
         SELECT g.*
         FROM gone AS g
         WHERE (SELECT count(*) FROM written) IS NOT NULL
-        RETURNING a.id;
+        RETURNING CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END;
         RETURN;
     END IF;
 
@@ -142,7 +143,7 @@ BEGIN
         FROM gone AS g
         LEFT JOIN made AS s ON s.follows = g.id
         WHERE NOT has_rows OR (SELECT count(*) FROM written) IS NOT NULL
-        RETURNING a.id;
+        RETURNING CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END;
     END LOOP;
 END
 $$;

@@ -122,6 +122,9 @@ CREATE UNIQUE INDEX jobs_one_live_job_per_key ON hybrid_runner.jobs (key) WHERE 
 CREATE UNIQUE INDEX jobs_one_live_job_per_row ON hybrid_runner.jobs (source, row_key)
 WHERE source IS NOT NULL;
 
+-- The live jobs of a schedule, which are most often one or none.
+CREATE INDEX jobs_of_schedules ON hybrid_runner.jobs (schedule) WHERE schedule IS NOT NULL;
+
 -- A trigger needs a function that is there before it; its body is in
 -- sql/functions/ring_for_inserted_jobs.sql.
 CREATE FUNCTION hybrid_runner.ring_for_inserted_jobs() RETURNS trigger
@@ -441,6 +444,90 @@ LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TRIGGER ring_for_row_changes AFTER INSERT ON hybrid_runner.row_changes
 FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_row_changes();
 
+-- What is to be done at certain times: each tick makes one job. Rows are checked by the trigger,
+-- which says what is wrong in one line.
+CREATE TABLE hybrid_runner.schedules (
+    name text PRIMARY KEY,
+    -- written by whoever wants it
+    kind text NOT NULL,
+    -- NULL: that of the kind's handler
+    queue text,
+    payload jsonb NOT NULL DEFAULT '{}',
+    priority smallint NOT NULL DEFAULT 5,
+    max_attempts smallint,
+    timeout interval,
+    -- one of these three
+    cron text,
+    every interval,
+    at timestamptz,
+    timezone text NOT NULL DEFAULT 'UTC',
+    -- what a tick does while the last job still lives
+    overlap text NOT NULL DEFAULT 'skip',
+    -- what becomes of ticks that nobody could fire in time, and for how long
+    missed text NOT NULL DEFAULT 'one',
+    catch_up interval NOT NULL DEFAULT '1 day',
+    -- jobs are due so much later at most, each by its own share
+    jitter interval NOT NULL DEFAULT '0',
+    starts_at timestamptz,
+    ends_at timestamptz,
+    paused_at timestamptz,
+    -- by the code of workers: it fires while one of them lives
+    declared boolean NOT NULL DEFAULT false,
+    -- whose jobs they are, which a producer cannot choose
+    made_by text NOT NULL DEFAULT session_user,
+    -- written by the trigger and by fire_schedules
+    next_at timestamptz,
+    -- all ticks up to it were fired, or never will be
+    ticked_until timestamptz NOT NULL DEFAULT '-infinity',
+    last_tick timestamptz,
+    last_job bigint,
+    -- ticks that wait for the end of the job that lives
+    waiting_ticks timestamptz[],
+    fired bigint NOT NULL DEFAULT 0,
+    caught_up bigint NOT NULL DEFAULT 0,
+    skipped bigint NOT NULL DEFAULT 0,
+    dropped bigint NOT NULL DEFAULT 0,
+    -- why it was paused, unless somebody did that
+    note text,
+    version integer NOT NULL DEFAULT 1,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT schedules_have_one_of_cron_every_and_at CHECK (num_nonnulls(cron, every, at) = 1),
+    CONSTRAINT schedules_payload_is_at_most_1_mib_as_text
+        CHECK (octet_length(payload::text) <= 1048576),
+    CONSTRAINT schedules_wait_with_1000_ticks_at_most
+        CHECK (cardinality(waiting_ticks) BETWEEN 1 AND 1000)
+);
+CREATE INDEX schedules_due ON hybrid_runner.schedules (next_at) WHERE paused_at IS NULL;
+CREATE INDEX schedules_waiting ON hybrid_runner.schedules (name) WHERE waiting_ticks IS NOT NULL;
+
+-- Under which version of Postgres the next ticks were reckoned: another one may know other rules of
+-- time zones.
+CREATE TABLE hybrid_runner.zone_rules (
+    is_one boolean PRIMARY KEY DEFAULT true CHECK (is_one),
+    server_version text NOT NULL DEFAULT current_setting('server_version')
+);
+INSERT INTO hybrid_runner.zone_rules DEFAULT VALUES;
+
+-- Their bodies are in sql/functions.
+CREATE FUNCTION hybrid_runner.check_schedule() RETURNS trigger
+LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+
+-- Not when it fires: that writes none of these columns.
+CREATE TRIGGER check_schedule BEFORE INSERT OR UPDATE OF
+    name, kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone, overlap,
+    missed, catch_up, jitter, starts_at, ends_at, paused_at, declared, made_by
+ON hybrid_runner.schedules
+FOR EACH ROW EXECUTE FUNCTION hybrid_runner.check_schedule();
+
+CREATE FUNCTION hybrid_runner.ring_for_schedules() RETURNS trigger
+LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+
+CREATE TRIGGER ring_for_schedules AFTER INSERT OR DELETE OR UPDATE OF
+    name, kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone, overlap,
+    missed, catch_up, jitter, starts_at, ends_at, paused_at, declared, made_by
+ON hybrid_runner.schedules
+FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_schedules();
+
 -- Who is working, where, on what, and when it was last heard of. Silent for longer than its lease,
 -- a worker counts as dead.
 CREATE TABLE hybrid_runner.workers (
@@ -460,6 +547,8 @@ CREATE TABLE hybrid_runner.workers (
     -- of the kinds that it knows; those of one queue who know others must not speak for each other
     kinds_hash text NOT NULL DEFAULT '',
     kinds text[] NOT NULL DEFAULT '{}',
+    -- that its code declares; they fire while some live worker has them here
+    schedules text[] NOT NULL DEFAULT '{}',
     -- by others, once it was silent for two thirds of its lease
     suspected_at timestamptz,
     dead_at timestamptz,
@@ -474,6 +563,7 @@ CREATE TABLE hybrid_runner.workers (
     CONSTRAINT workers_version_is_at_most_1000_bytes CHECK (octet_length(version) <= 1000),
     CONSTRAINT workers_kinds_hash_is_at_most_64_bytes CHECK (octet_length(kinds_hash) <= 64),
     CONSTRAINT workers_kinds_are_at_most_1_mib CHECK (pg_column_size(kinds) <= 1048576),
+    CONSTRAINT workers_schedules_are_at_most_1_mib CHECK (pg_column_size(schedules) <= 1048576),
     CONSTRAINT workers_lease_is_at_most_a_day CHECK (
         lease > interval '0' AND lease <= interval '1 day'
         -- months and days of opposite signs add up to little and reach far

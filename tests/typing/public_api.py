@@ -21,6 +21,7 @@ from hybrid_runner import (
     CancelAnswer,
     Columns,
     Confirmations,
+    DeclaredSchedule,
     Detached,
     Ended,
     EnqueueAnswer,
@@ -41,9 +42,12 @@ from hybrid_runner import (
     RetryAnswer,
     RetryPolicy,
     Runner,
+    ScheduleSummary,
+    ScheduleView,
     Snooze,
     SourceView,
     State,
+    Tick,
     Tries,
     Words,
     Worker,
@@ -539,3 +543,27 @@ async def call_again_and_again() -> None:
 def on_change(change: Change) -> None:
     """As a caller writes it."""
     assert_type(change.error, BaseException | None)
+
+
+# --- schedules
+
+
+nightly = app.schedule("nightly", report, Report(year=2030), cron="@daily", overlap="queue")
+assert_type(nightly, DeclaredSchedule)
+app.schedule("pulse", quiet, every="10s", jitter=timedelta(seconds=1))
+app.schedule("elsewhere", "anything", {"n": 1}, at=datetime.now(UTC))
+app.schedule("wrong", report, Thumbnail(url=""), every=5)  # type: ignore[misc]
+app.schedule("wrong", report, Report(year=2030), evry=5)  # type: ignore[call-overload]
+app.schedule("wrong", report, Report(year=2030), every=5, overlap="skpi")  # type: ignore[call-overload]
+
+
+async def by_the_clock(job: Job) -> None:
+    assert_type(job.tick, datetime | None)
+    assert_type(job.schedule, str | None)
+    assert_type(await app.add_schedule("hourly", "anything", every="1h"), datetime | None)
+    assert_type(await app.run_now("nightly"), JobHandle[Any])
+    assert_type(await app.schedules(), Sequence[ScheduleSummary])
+    assert_type(await app.get_schedule("nightly"), ScheduleView | None)
+    assert_type(await app.next_ticks("nightly", 5), Sequence[Tick])
+    assert_type(await app.preview("@daily"), Sequence[datetime])
+    assert_type(await app.pause_schedule("nightly"), bool)

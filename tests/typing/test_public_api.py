@@ -28,7 +28,9 @@ def test_type_checkers_see_the_payload_and_the_result_of_every_call() -> None:
     assert status == 0, said + trouble
 
 
-@pytest.mark.parametrize("page", ["docs/handlers.md", "docs/waiting.md", "docs/resilience.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/handlers.md", "docs/waiting.md", "docs/resilience.md", "docs/schedules.md"]
+)
 @pytest.mark.timeout(300)
 def test_the_pages_are_typed_as_a_user_writes_them(page: str, tmp_path: Path) -> None:
     module = tmp_path / "page.py"

@@ -143,7 +143,7 @@ def unavailable(error: RunnerError | None = None) -> web.HTTPServiceUnavailable:
 
 def _shown(columns: dict[str, Any], hidden: tuple[str, ...]) -> dict[str, Any]:
     unwritable = (
-        name for name in _ANYTHING if name in columns and not _can_be_written(columns[name])
+        name for name in _ANYTHING if name in columns and not can_be_written(columns[name])
     )
     hidden += tuple(unwritable)
     shown = {name: value for name, value in columns.items() if name not in hidden}
@@ -170,7 +170,8 @@ async def _reason_of(request: web.Request) -> str | None:
     return reason
 
 
-def _can_be_written(value: object) -> bool:
+def can_be_written(value: object) -> bool:
+    """Whether `json_text` can; SQL may have put what JSON can hold and Python cannot."""
     try:
         json_text([[value]])  # as deep as it will stand
     except (TypeError, ValueError, RecursionError):

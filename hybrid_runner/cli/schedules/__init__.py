@@ -1,0 +1,1 @@
+"""What `hybrid-runner schedules` prints and stores."""

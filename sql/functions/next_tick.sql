@@ -1,0 +1,30 @@
+-- next_tick: how long until a schedule can fire, zero if one can now; NULL: none ever will as it
+-- is.
+CREATE OR REPLACE FUNCTION hybrid_runner.next_tick() RETURNS interval
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+AS $$
+DECLARE
+    coming timestamptz;
+BEGIN
+    IF NOT EXISTS (SELECT FROM hybrid_runner.schedules) THEN
+        RETURN NULL;
+    END IF;
+    IF EXISTS (
+        SELECT FROM hybrid_runner.schedules AS s
+        WHERE s.waiting_ticks IS NOT NULL AND s.paused_at IS NULL
+            AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.schedule = s.name)
+            AND (NOT s.declared OR s.name IN (SELECT hybrid_runner.declared_now()))
+    ) THEN
+        RETURN interval '0';
+    END IF;
+    SELECT s.next_at INTO coming
+    FROM hybrid_runner.schedules AS s
+    WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL
+        AND (NOT s.declared OR s.name IN (SELECT hybrid_runner.declared_now()))
+    ORDER BY s.next_at
+    LIMIT 1;
+    RETURN CASE WHEN coming IS NOT NULL
+        THEN greatest(coming - hybrid_runner.tick_clock(), interval '0') END;
+END
+$$;
