@@ -2123,8 +2123,7 @@ BEGIN
         AND (NOT s.declared OR s.name IN (SELECT hybrid_runner.declared_now()))
     ORDER BY s.next_at
     LIMIT 1;
-    RETURN CASE WHEN coming IS NOT NULL
-        THEN greatest(coming - hybrid_runner.tick_clock(), interval '0') END;
+    RETURN coming - hybrid_runner.tick_clock();
 END
 $$;
 
