@@ -1,5 +1,5 @@
 -- run_now: store a job of a schedule now, beside its ticks; the job's id, and whether it was there
---   before. No id: there is no such schedule.
+--   before.
 -- $1 text name
 -- odd: what the function stores is not seen by the statement that calls it.
 SELECT r.id, EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = r.id) AS lived
