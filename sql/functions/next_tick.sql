@@ -1,4 +1,4 @@
--- next_tick: how long until a schedule can fire, less than zero if one should have; NULL: none ever
+-- next_tick: how long until a schedule can fire, less than zero if it should have; NULL: none ever
 -- will as it is.
 CREATE OR REPLACE FUNCTION hybrid_runner.next_tick() RETURNS interval
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
