@@ -71,7 +71,7 @@ class Judgement(NamedTuple):
 
 
 async def begin(connection: Connection, schedules: int, seconds: int, after: float = 2.0) -> None:
-    """So many schedules fire so often, once a second, beginning in `after` seconds at the latest."""
+    """So many schedules fire so often, each second, beginning in `after` seconds at the latest."""
     await connection.execute(BEGIN, schedules, float(seconds), after)
 
 
