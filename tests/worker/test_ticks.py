@@ -84,7 +84,7 @@ async def test_a_schedule_that_is_made_in_sql_fires_by_its_ring(
 
 
 async def test_a_deaf_worker_fires_by_its_heartbeat(dsn: str, database: Connection) -> None:
-    async with working(noting(dsn, [], poll_cap="200ms", **OFTEN, **DEAD_END), deaf=True):
+    async with working(noting(dsn, [], poll_base="200ms", poll_cap="200ms", **OFTEN, **DEAD_END), deaf=True):
         await database.execute(SOON)
         await until(lambda: database.fetchval(MADE), at_least(2))
 
