@@ -45,7 +45,8 @@ JUDGED = """
             WHERE NOT EXISTS (SELECT FROM wanted AS w WHERE (m.schedule, m.tick) = (w.name, w.tick))
         )::int AS unwanted,
         (SELECT count(*) FROM made AS m WHERE m.state <> 'completed')::int AS undone,
-        (SELECT percentile_cont(ARRAY[0.5, 0.95, 0.99, 1]) WITHIN GROUP (ORDER BY l.ms) FROM late AS l) AS late_ms
+        (SELECT percentile_cont(ARRAY[0.5, 0.95, 0.99, 1]) WITHIN GROUP (ORDER BY l.ms)
+            FROM late AS l) AS late_ms
 """
 
 
