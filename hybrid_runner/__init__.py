@@ -24,10 +24,16 @@ if TYPE_CHECKING:
         StaleClaim,
         WaitTimeout,
     )
+    from hybrid_runner.handlers.argument_keys import key_of
     from hybrid_runner.handlers.ended import Ended
     from hybrid_runner.handlers.job import Job
     from hybrid_runner.handlers.kind import JobKind
-    from hybrid_runner.handlers.options import EnqueueManyOptions, EnqueueOptions
+    from hybrid_runner.handlers.options import (
+        CollectManyOptions,
+        CollectOptions,
+        EnqueueManyOptions,
+        EnqueueOptions,
+    )
     from hybrid_runner.handlers.schedule_options import ScheduleOptions
     from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, EnqueueAnswer, RetryAnswer
     from hybrid_runner.model.job_events import JobEvent
@@ -68,6 +74,8 @@ __all__ = [
     "Backoff",
     "Cancel",
     "CancelAnswer",
+    "CollectManyOptions",
+    "CollectOptions",
     "Columns",
     "ConfigurationError",
     "Confirmations",
@@ -127,6 +135,7 @@ __all__ = [
     "Worker",
     "WorkerStatus",
     "__version__",
+    "key_of",
 ]
 
 _MODULES = {
@@ -138,7 +147,10 @@ _MODULES = {
     ),
     "hybrid_runner.attach.options": ("AttachOptions",),
     "hybrid_runner.client.handle": ("JobHandle",),
+    "hybrid_runner.handlers.argument_keys": ("key_of",),
     "hybrid_runner.handlers.options": (
+        "CollectManyOptions",
+        "CollectOptions",
         "EnqueueManyOptions",
         "EnqueueOptions",
     ),

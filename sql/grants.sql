@@ -42,8 +42,8 @@ BEGIN
         ) ON hybrid_runner.jobs TO hybrid_runner_producer;
         GRANT SELECT (id) ON hybrid_runner.jobs TO hybrid_runner_producer;
         GRANT EXECUTE ON FUNCTION
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.queue_of,
-            hybrid_runner.similar_kind,
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.key_of,
+            hybrid_runner.queue_of, hybrid_runner.similar_kind,
             hybrid_runner.schedule, hybrid_runner.unschedule, hybrid_runner.pause_schedule,
             hybrid_runner.resume_schedule, hybrid_runner.run_now, hybrid_runner.next_fire,
             hybrid_runner.next_ticks, hybrid_runner.next_ticks_of
@@ -64,7 +64,8 @@ BEGIN
         GRANT SELECT, INSERT, UPDATE, DELETE ON
             hybrid_runner.unreported_ends, hybrid_runner.waits
             TO hybrid_runner_worker;
-        GRANT SELECT, DELETE ON hybrid_runner.signals TO hybrid_runner_worker;
+        GRANT SELECT, DELETE ON hybrid_runner.signals, hybrid_runner.taken_keys
+            TO hybrid_runner_worker;
         GRANT INSERT (key, payload) ON hybrid_runner.signals TO hybrid_runner_worker;
         GRANT SELECT, INSERT ON hybrid_runner.archive TO hybrid_runner_worker;
         GRANT SELECT ON hybrid_runner.callback_secret TO hybrid_runner_worker;
@@ -79,7 +80,8 @@ BEGIN
         ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
             GRANT SELECT ON SEQUENCES TO hybrid_runner_worker;
         GRANT EXECUTE ON FUNCTION
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.cancel,
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.key_of,
+            hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.cancel,
             hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.take_ended,
             hybrid_runner.store_follow_ups, hybrid_runner.ended_payload, hybrid_runner.ring,
             hybrid_runner.notify_if_room, hybrid_runner.readers_left_ms,
@@ -131,7 +133,7 @@ BEGIN
             hybrid_runner.jobs, hybrid_runner.archive, hybrid_runner.workers, hybrid_runner.duties,
             hybrid_runner.retention, hybrid_runner.unreported_ends, hybrid_runner.kinds,
             hybrid_runner.signals, hybrid_runner.waits, hybrid_runner.late_rows,
-            hybrid_runner.row_changes
+            hybrid_runner.row_changes, hybrid_runner.taken_keys
             TO hybrid_runner_admin;
         -- not the doorbell: functions that run as the owner write to the sequence that it names
         GRANT
@@ -141,7 +143,8 @@ BEGIN
         -- No function of a trigger: on a table of one's own, with types of one's own, it would run
         -- their casts as the owner.
         GRANT EXECUTE ON FUNCTION
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.amend,
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.key_of,
+            hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.amend,
             hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs,
             hybrid_runner.take_ended, hybrid_runner.store_follow_ups, hybrid_runner.ended_payload,
             hybrid_runner.ring,

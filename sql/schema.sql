@@ -56,14 +56,22 @@ BEGIN
             THEN 'finished' ELSE 'unknown' END;
     ELSIF job.version IS DISTINCT FROM amend.version THEN
         RETURN 'stale';
-    ELSIF job.state = 'running' THEN
+    -- One whose key begins with '>' has not begun: a worker is just asking whether it may, and asks
+    -- in vain.
+    ELSIF job.state = 'running' AND starts_with(job.key, '>') IS NOT TRUE THEN
         RETURN 'running';
     END IF;
     UPDATE hybrid_runner.jobs AS j SET
         payload = coalesce(amend.payload, j.payload),
         priority = coalesce(amend.priority, j.priority),
-        run_at = coalesce(amend.run_at, j.run_at),
+        -- What sleeps until a key is free is looked at again: the key may have passed it by.
+        run_at = coalesce(amend.run_at, CASE
+            WHEN starts_with(j.key, '>') AND j.run_at = 'infinity' THEN clock_timestamp()
+            ELSE j.run_at
+        END),
         data = coalesce(amend.data, j.data),
+        state = 'queued', claim = NULL, worker_id = NULL, started_at = NULL,
+        attempt = CASE WHEN j.state = 'running' THEN j.attempt - 1 ELSE j.attempt END,
         version = j.version + 1
     WHERE j.id = amend.id
     RETURNING j.run_at INTO job.run_at;
@@ -327,6 +335,58 @@ BEGIN
 END
 $_$;
 
+CREATE FUNCTION hybrid_runner.begin_successor(id bigint, claim bigint) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '100ms'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    job hybrid_runner.jobs;
+    awaited text;
+    wakes_at timestamptz;
+BEGIN
+    -- Not waited for: who has a lock on it changes it, which makes this claim void, or rolls back.
+    SELECT j.* INTO job FROM hybrid_runner.jobs AS j
+    WHERE j.id = begin_successor.id AND j.claim = begin_successor.claim FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        -- '': nobody can tell yet, and if the claim stays valid, the worker has to release it.
+        RETURN (SELECT '' FROM hybrid_runner.jobs AS j
+            WHERE j.id = begin_successor.id AND j.claim = begin_successor.claim);
+    END IF;
+    WHILE starts_with(job.key, '>') LOOP
+        awaited := substr(job.key, 2);
+        BEGIN
+            PERFORM FROM hybrid_runner.jobs AS j WHERE j.key = awaited FOR SHARE;
+            IF FOUND THEN
+                wakes_at := 'infinity';
+            ELSE
+                UPDATE hybrid_runner.jobs AS j SET key = awaited, version = j.version + 1
+                WHERE j.id = job.id;
+            END IF;
+        EXCEPTION
+            WHEN unique_violation THEN
+                CONTINUE; -- somebody took it just now
+            WHEN lock_not_available THEN
+                wakes_at := clock_timestamp() + interval '1 second';
+        END;
+        IF wakes_at IS NOT NULL THEN
+            UPDATE hybrid_runner.jobs AS j SET
+                state = 'queued', run_at = wakes_at, attempt = j.attempt - 1, claim = NULL,
+                worker_id = NULL, started_at = NULL, version = j.version + 1
+            WHERE j.id = job.id;
+            IF wakes_at < 'infinity' THEN
+                PERFORM hybrid_runner.ring(job.queue, wakes_at, true);
+            END IF;
+            RETURN NULL;
+        END IF;
+        PERFORM hybrid_runner.pass_keys(ARRAY[job.key]);
+        job.key := awaited;
+    END LOOP;
+    RETURN job.key;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.cancel(id bigint, reason text DEFAULT NULL::text, by_row boolean DEFAULT false) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -343,7 +403,8 @@ BEGIN
     END IF;
     -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after
     -- all, its claim is void.
-    IF job.state = 'running' AND EXISTS (
+    -- One whose key begins with '>' has not begun: a worker is just asking whether it may.
+    IF job.state = 'running' AND starts_with(job.key, '>') IS NOT TRUE AND EXISTS (
         SELECT FROM hybrid_runner.workers AS w
         WHERE w.id = job.worker_id AND w.dead_at IS NULL
             AND w.heartbeat_at + w.lease > clock_timestamp()
@@ -441,6 +502,53 @@ BEGIN
         OR date_part('epoch', given) - 86400 * extract(day FROM given) < 0 THEN
         RAISE EXCEPTION '% must be %, not %', field, bounds, left(given::text, 40)
             USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.check_key_use(key text, on_conflict text, run_at timestamp with time zone, delay interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    joins boolean := on_conflict IN ('follow', 'collect');
+    wrong text;
+BEGIN
+    wrong := CASE
+        WHEN on_conflict IS NULL OR on_conflict NOT IN ('exists', 'replace', 'error', 'follow', 'collect')
+            THEN format('on_conflict must be exists, replace, error, follow or collect, not %s',
+                coalesce(left(on_conflict, 60), 'NULL'))
+        WHEN starts_with(key, '>')
+            THEN 'key must not start with >: that is how a job waits for another one''s key'
+        WHEN joins AND key IS NULL THEN on_conflict || ' needs a key'
+        WHEN joins AND octet_length(key) > 511
+            THEN format('a key for follow or collect is at most 511 bytes, not %s', octet_length(key))
+        WHEN joins AND run_at = 'infinity' THEN format('run_at must not be infinity for %s', on_conflict)
+        WHEN unique_for IS NOT NULL AND key IS NULL THEN 'unique_for needs a key'
+        WHEN unique_for IS NOT NULL AND on_conflict NOT IN ('exists', 'error')
+            THEN format('unique_for goes with on_conflict exists or error, not %s:'
+                ' it would drop the last event', on_conflict)
+        -- Months and days of opposite signs add up to little and reach far.
+        WHEN NOT (unique_for > interval '0' AND unique_for <= interval '366 days'
+            AND extract(epoch FROM unique_for) <= 31622400)
+            THEN 'unique_for must be more than zero and at most 366 days'
+        WHEN max_wait IS NOT NULL AND on_conflict IN ('exists', 'error')
+            THEN format('max_wait goes with on_conflict replace, follow or collect, not %s', on_conflict)
+        WHEN max_wait IS NOT NULL AND (key IS NULL OR delay IS NULL AND run_at IS NULL)
+            THEN 'max_wait needs a key and a delay'
+        WHEN NOT (max_wait > interval '0' AND max_wait <= interval '3650 days'
+            AND extract(epoch FROM max_wait) <= 315576000)
+            THEN 'max_wait must be more than zero and at most ten years'
+        WHEN max_items IS NOT NULL AND on_conflict <> 'collect'
+            THEN format('max_items goes with on_conflict collect, not %s', on_conflict)
+        WHEN max_items NOT BETWEEN 1 AND 100000
+            THEN format('max_items must be 1 to 100000, not %s', max_items)
+        -- A run_at of about now may be the time of a call that named none.
+        WHEN start_by < run_at AND run_at > now() + interval '1 second'
+            THEN 'start_by is before run_at: it could never begin'
+    END;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION '%', wrong USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END
 $$;
@@ -888,6 +996,8 @@ CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states tex
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
+    ended bigint[];
+    free text[];
     following jsonb[];
     ending integer;
     has_rows boolean := coalesce(
@@ -898,14 +1008,23 @@ BEGIN
         WHERE k.on_end IS NOT NULL AND (end_jobs.kinds IS NULL OR k.name = ANY (end_jobs.kinds))
     ) THEN
         IF NOT has_rows THEN
-            RETURN QUERY
-            INSERT INTO hybrid_runner.archive AS a
-            SELECT t.*
-            FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
-            RETURNING CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END;
+            WITH moved AS (
+                INSERT INTO hybrid_runner.archive AS a
+                SELECT t.*
+                FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
+                RETURNING a.id, a.key, a.schedule
+            )
+            SELECT
+                array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
+                array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
+            INTO ended, free
+            FROM moved AS m;
+            IF free IS NOT NULL THEN
+                PERFORM hybrid_runner.pass_keys(free);
+            END IF;
+            RETURN QUERY SELECT e.id FROM unnest(ended) AS e (id);
             RETURN;
         END IF;
-        RETURN QUERY
         WITH gone AS MATERIALIZED (
             SELECT t.*
             FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
@@ -928,12 +1047,23 @@ BEGIN
                 s.source, s.ids, s.keys, s.states, s.were_queued, s.retries, s.workers, s.started,
                 s.finished, s.results, s.errors, put_off => end_jobs.put_off
             ) AS w
+        ),
+        moved AS (
+            INSERT INTO hybrid_runner.archive AS a
+            SELECT g.*
+            FROM gone AS g
+            WHERE (SELECT count(*) FROM written) IS NOT NULL
+            RETURNING a.id, a.key, a.schedule
         )
-        INSERT INTO hybrid_runner.archive AS a
-        SELECT g.*
-        FROM gone AS g
-        WHERE (SELECT count(*) FROM written) IS NOT NULL
-        RETURNING CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END;
+        SELECT
+            array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
+            array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
+        INTO ended, free
+        FROM moved AS m;
+        IF free IS NOT NULL THEN
+            PERFORM hybrid_runner.pass_keys(free);
+        END IF;
+        RETURN QUERY SELECT e.id FROM unnest(ended) AS e (id);
         RETURN;
     END IF;
 
@@ -941,7 +1071,6 @@ BEGIN
     -- What clean-ups are given is in memory all at once: some 200 MiB at most of 50 large jobs.
     FOR place IN 1..cardinality(end_jobs.ids) BY 50 LOOP
         ending := place + 49;
-        RETURN QUERY
         WITH gone AS MATERIALIZED (
             SELECT t.*
             FROM hybrid_runner.take_ended(
@@ -995,18 +1124,29 @@ BEGIN
                 s.source, s.ids, s.keys, s.states, s.were_queued, s.retries, s.workers, s.started,
                 s.finished, s.results, s.errors, put_off => end_jobs.put_off
             ) AS w
+        ),
+        moved AS (
+            INSERT INTO hybrid_runner.archive AS a
+            SELECT
+                g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
+                g.timeout, g.finish_by, g.start_by, g.max_snoozes, g.max_duration, g.finish_within, g.traceparent,
+                g.enqueued_by, g.source, g.row_key, g.schedule, g.tick, g.state, g.attempt, g.snoozes, g.began_at, g.waits_for, g.claim, g.worker_id,
+                g.started_at, g.progress, g.errors, g.history, g.version, g.cancel_requested_at,
+                g.created_at, g.finished_at, g.result, s.ids
+            FROM gone AS g
+            LEFT JOIN made AS s ON s.follows = g.id
+            WHERE NOT has_rows OR (SELECT count(*) FROM written) IS NOT NULL
+            RETURNING a.id, a.key, a.schedule
         )
-        INSERT INTO hybrid_runner.archive AS a
         SELECT
-            g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-            g.timeout, g.finish_by, g.start_by, g.max_snoozes, g.max_duration, g.finish_within, g.traceparent,
-            g.enqueued_by, g.source, g.row_key, g.schedule, g.tick, g.state, g.attempt, g.snoozes, g.began_at, g.waits_for, g.claim, g.worker_id,
-            g.started_at, g.progress, g.errors, g.history, g.version, g.cancel_requested_at,
-            g.created_at, g.finished_at, g.result, s.ids
-        FROM gone AS g
-        LEFT JOIN made AS s ON s.follows = g.id
-        WHERE NOT has_rows OR (SELECT count(*) FROM written) IS NOT NULL
-        RETURNING CASE WHEN a.schedule IS NULL THEN a.id ELSE hybrid_runner.free_tick(a.schedule, a.id) END;
+            array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
+            array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
+        INTO ended, free
+        FROM moved AS m;
+        IF free IS NOT NULL THEN
+            PERFORM hybrid_runner.pass_keys(free);
+        END IF;
+        RETURN QUERY SELECT e.id FROM unnest(ended) AS e (id);
     END LOOP;
 END
 $$;
@@ -1041,7 +1181,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.enqueue(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text, max_snoozes integer DEFAULT NULL::integer, max_duration interval DEFAULT NULL::interval, finish_within interval DEFAULT NULL::interval) RETURNS bigint
+CREATE FUNCTION hybrid_runner.enqueue(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text, max_snoozes integer DEFAULT NULL::integer, max_duration interval DEFAULT NULL::interval, finish_within interval DEFAULT NULL::interval, start_by timestamp with time zone DEFAULT NULL::timestamp with time zone, max_wait interval DEFAULT NULL::interval, unique_for interval DEFAULT NULL::interval, max_items integer DEFAULT NULL::integer) RETURNS bigint
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1050,7 +1190,8 @@ DECLARE
 BEGIN
     SELECT e.id, e.outcome INTO done FROM hybrid_runner.enqueue_job(
         kind, payload, queue, key, priority, run_at, delay, max_attempts, timeout, finish_by, data,
-        traceparent, on_conflict, max_snoozes, max_duration, finish_within) AS e;
+        traceparent, on_conflict, max_snoozes, max_duration, finish_within, start_by, max_wait,
+        unique_for, max_items) AS e;
     IF done.outcome = 'exists' THEN
         RAISE NOTICE
             'key % is held by live job %: nothing was stored (enqueue_job() returns this as a column)',
@@ -1060,7 +1201,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text, max_snoozes integer DEFAULT NULL::integer, max_duration interval DEFAULT NULL::interval, finish_within interval DEFAULT NULL::interval) RETURNS TABLE(id bigint, outcome text)
+CREATE FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb DEFAULT '{}'::jsonb, queue text DEFAULT NULL::text, key text DEFAULT NULL::text, priority integer DEFAULT 5, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, max_attempts integer DEFAULT NULL::integer, timeout interval DEFAULT NULL::interval, finish_by timestamp with time zone DEFAULT NULL::timestamp with time zone, data jsonb DEFAULT NULL::jsonb, traceparent text DEFAULT NULL::text, on_conflict text DEFAULT 'exists'::text, max_snoozes integer DEFAULT NULL::integer, max_duration interval DEFAULT NULL::interval, finish_within interval DEFAULT NULL::interval, start_by timestamp with time zone DEFAULT NULL::timestamp with time zone, max_wait interval DEFAULT NULL::interval, unique_for interval DEFAULT NULL::interval, max_items integer DEFAULT NULL::integer) RETURNS TABLE(id bigint, outcome text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET lock_timeout TO '5s'
@@ -1078,12 +1219,16 @@ DECLARE
     holder hybrid_runner.jobs;
     may_replace boolean := false;
     its_queue text;
+    new hybrid_runner.jobs;
 BEGIN
-    IF enqueue_job.on_conflict IS NULL
-        OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
-        RAISE EXCEPTION 'on_conflict must be exists, replace or error, not %',
-            coalesce(enqueue_job.on_conflict, 'NULL')
-            USING ERRCODE = 'invalid_parameter_value';
+    IF enqueue_job.on_conflict IS DISTINCT FROM 'exists' OR starts_with(enqueue_job.key, '>')
+        OR num_nonnulls(enqueue_job.start_by, enqueue_job.max_wait, enqueue_job.unique_for,
+            enqueue_job.max_items) > 0 THEN
+        PERFORM hybrid_runner.check_key_use(
+            enqueue_job.key, enqueue_job.on_conflict, enqueue_job.run_at, enqueue_job.delay,
+            enqueue_job.start_by, enqueue_job.max_wait, enqueue_job.unique_for,
+            enqueue_job.max_items);
+        due := least(due, clock_timestamp() + enqueue_job.max_wait);
     END IF;
     IF enqueue_job.run_at IS NOT NULL AND enqueue_job.delay IS NOT NULL THEN
         RAISE EXCEPTION 'give run_at or delay, not both' USING ERRCODE = 'invalid_parameter_value';
@@ -1115,17 +1260,61 @@ BEGIN
     END IF;
     its_queue := coalesce(enqueue_job.queue, its_queue);
 
+    IF enqueue_job.on_conflict IN ('follow', 'collect') THEN
+        new.kind := enqueue_job.kind;
+        new.payload := coalesce(enqueue_job.payload, '{}');
+        new.queue := its_queue;
+        new.key := enqueue_job.key;
+        new.priority := enqueue_job.priority;
+        new.run_at := due;
+        new.max_attempts := enqueue_job.max_attempts;
+        new.timeout := enqueue_job.timeout;
+        new.finish_by := enqueue_job.finish_by;
+        new.start_by := enqueue_job.start_by;
+        new.data := enqueue_job.data;
+        new.traceparent := trace;
+        new.max_snoozes := enqueue_job.max_snoozes;
+        new.max_duration := enqueue_job.max_duration;
+        new.finish_within := enqueue_job.finish_within;
+        IF enqueue_job.on_conflict = 'collect' AND new.payload = '[]' THEN
+            RAISE EXCEPTION 'collect needs at least one item'
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        RETURN QUERY SELECT j.id, j.outcome FROM hybrid_runner.join_key(
+            new, enqueue_job.on_conflict = 'collect', enqueue_job.max_wait,
+            coalesce(enqueue_job.max_items, 1000)) AS j;
+        RETURN;
+    END IF;
+    IF enqueue_job.unique_for IS NOT NULL THEN
+        enqueue_job.id := hybrid_runner.take_key(enqueue_job.key, enqueue_job.unique_for);
+        IF enqueue_job.id IS NOT NULL THEN
+            IF enqueue_job.on_conflict = 'error' THEN
+                RAISE EXCEPTION 'key % was taken by job %, and is not free yet',
+                    quote_literal(enqueue_job.key), enqueue_job.id
+                    USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_one_live_job_per_key';
+            END IF;
+            enqueue_job.outcome := 'exists';
+            RETURN NEXT;
+            RETURN;
+        END IF;
+    END IF;
+
     FOR tries IN 1..10 LOOP
         INSERT INTO hybrid_runner.jobs AS j
             (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by,
-            data, traceparent, max_snoozes, max_duration, finish_within)
+            data, traceparent, max_snoozes, max_duration, finish_within, start_by)
         VALUES (enqueue_job.kind, coalesce(enqueue_job.payload, '{}'), its_queue,
             enqueue_job.key, enqueue_job.priority, due, enqueue_job.max_attempts,
             enqueue_job.timeout, enqueue_job.finish_by, enqueue_job.data, trace,
-            enqueue_job.max_snoozes, enqueue_job.max_duration, enqueue_job.finish_within)
+            enqueue_job.max_snoozes, enqueue_job.max_duration, enqueue_job.finish_within,
+            enqueue_job.start_by)
         ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
         RETURNING j.id, 'inserted' INTO enqueue_job.id, enqueue_job.outcome;
         IF FOUND THEN
+            IF enqueue_job.unique_for IS NOT NULL THEN
+                UPDATE hybrid_runner.taken_keys AS t SET job_id = enqueue_job.id
+                WHERE t.key = enqueue_job.key;
+            END IF;
             RETURN NEXT;
             RETURN;
         END IF;
@@ -1148,6 +1337,10 @@ BEGIN
         END IF;
         -- The holder ended between the two statements: the key is free again.
         CONTINUE WHEN holder.id IS NULL;
+        IF enqueue_job.unique_for IS NOT NULL THEN
+            -- A live job has it that did not take it for longer: nor does this call.
+            DELETE FROM hybrid_runner.taken_keys AS t WHERE t.key = enqueue_job.key;
+        END IF;
 
         IF enqueue_job.on_conflict = 'error' THEN
             RAISE EXCEPTION 'key % is held by live job %', quote_literal(enqueue_job.key), holder.id
@@ -1166,14 +1359,17 @@ BEGIN
         IF may_replace THEN
             UPDATE hybrid_runner.jobs AS j SET
                 kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'),
-                queue = its_queue, priority = enqueue_job.priority, run_at = due,
+                queue = its_queue, priority = enqueue_job.priority,
+                run_at = CASE WHEN enqueue_job.max_wait IS NULL THEN due ELSE least(due, greatest(
+                    j.created_at + enqueue_job.max_wait, clock_timestamp())) END,
                 max_attempts = enqueue_job.max_attempts, timeout = enqueue_job.timeout,
                 finish_by = enqueue_job.finish_by, data = enqueue_job.data, traceparent = trace,
                 max_snoozes = enqueue_job.max_snoozes, max_duration = enqueue_job.max_duration,
-                finish_within = enqueue_job.finish_within,
+                finish_within = enqueue_job.finish_within, start_by = enqueue_job.start_by,
                 attempt = 0, snoozes = 0, began_at = NULL, waits_for = NULL, errors = NULL,
                 history = NULL, version = j.version + 1
-            WHERE j.id = holder.id AND j.state <> 'running';
+            WHERE j.id = holder.id AND j.state <> 'running'
+            RETURNING j.run_at INTO due;
             IF FOUND THEN -- else it was claimed meanwhile: it exists
                 PERFORM hybrid_runner.ring(its_queue, due);
                 PERFORM hybrid_runner.publish(its_queue, enqueue_job.kind, holder.id);
@@ -1685,6 +1881,74 @@ BEGIN
 END
 $$;
 
+CREATE TABLE hybrid_runner.jobs (
+    id bigint NOT NULL,
+    queue text DEFAULT 'default'::text NOT NULL,
+    kind text NOT NULL,
+    priority smallint DEFAULT 5 NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    data jsonb,
+    key text,
+    run_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    finish_by timestamp with time zone,
+    start_by timestamp with time zone,
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
+    traceparent text DEFAULT NULLIF(current_setting('hybrid_runner.traceparent'::text, true), ''::text),
+    enqueued_by text DEFAULT SESSION_USER NOT NULL,
+    source integer,
+    row_key text,
+    schedule text,
+    tick timestamp with time zone,
+    state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
+    attempt smallint DEFAULT 0 NOT NULL,
+    snoozes integer DEFAULT 0 NOT NULL,
+    began_at timestamp with time zone,
+    waits_for text,
+    claim bigint,
+    worker_id text,
+    started_at timestamp with time zone,
+    progress jsonb,
+    errors jsonb,
+    history jsonb,
+    version integer DEFAULT 1 NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT jobs_budgets_are_positive_and_at_most_ten_years CHECK (((max_snoozes >= 0) AND (max_duration > '00:00:00'::interval) AND (max_duration <= '3650 days'::interval) AND (finish_within > '00:00:00'::interval) AND (finish_within <= '3650 days'::interval))),
+    CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
+    CONSTRAINT jobs_finish_by_and_start_by_are_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (start_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (start_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
+    CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
+    CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
+    CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
+    CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
+    CONSTRAINT jobs_payload_is_at_most_1_mib_as_text CHECK ((octet_length((payload)::text) <= 1048576)),
+    CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
+    CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
+    CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
+    CONSTRAINT jobs_timeout_is_positive_and_at_most_ten_years CHECK (((timeout > '00:00:00'::interval) AND (timeout <= '3650 days'::interval) AND (date_part('epoch'::text, timeout) <= (315576000)::double precision))),
+    CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK ((octet_length(traceparent) <= 256))
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='1000', autovacuum_vacuum_cost_delay='0');
+
+CREATE FUNCTION hybrid_runner.has_room(job hybrid_runner.jobs, new hybrid_runner.jobs, max_items integer) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    its jsonb := hybrid_runner.items_of(job.payload);
+    more jsonb := hybrid_runner.items_of(new.payload);
+BEGIN
+    -- Two lists in one have as many brackets and commas as the two.
+    RETURN job.id IS NOT NULL AND job.kind = new.kind AND job.began_at IS NULL
+        AND (job.state = 'queued' AND job.attempt = 0 OR starts_with(job.key, '>'))
+        AND jsonb_array_length(its) + jsonb_array_length(more) <= max_items
+        AND octet_length(its::text) + octet_length(more::text) <= 1048576;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.horizon_age() RETURNS double precision
     LANGUAGE sql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1742,6 +2006,13 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.items_of(payload jsonb) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT CASE WHEN jsonb_typeof(payload) = 'array' THEN payload ELSE jsonb_build_array(payload) END
+$$;
+
 CREATE FUNCTION hybrid_runner.jittered(name text, tick timestamp with time zone, jitter interval) RETURNS timestamp with time zone
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1754,6 +2025,91 @@ BEGIN
         ('x' || encode(substr(sha256(convert_to(
             name || ' ' || extract(epoch FROM tick)::numeric(20, 6)::text, 'UTF8')), 1, 6), 'hex'))::bit(48)::bigint
         / 281474976710656.0::float8)) / 1000);
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.join_key(new hybrid_runner.jobs, collects boolean, max_wait interval, max_items integer) RETURNS TABLE(id bigint, outcome text)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    last hybrid_runner.jobs;
+    its_queue text;
+    due timestamptz;
+BEGIN
+    FOR tries IN 1..20 LOOP
+        SELECT l.* INTO last FROM hybrid_runner.last_in_line(new.key) AS l;
+        IF NOT collects AND (last.state = 'queued' OR starts_with(last.key, '>'))
+            OR collects AND hybrid_runner.has_room(last, new, max_items) THEN
+            -- One's own alone, as enqueue_job() has it.
+            IF last.enqueued_by <> session_user AND NOT has_column_privilege(
+                session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE') THEN
+                RAISE EXCEPTION 'key % is held by job %, which % enqueued: to change jobs of other '
+                    'logins takes the right UPDATE (payload) on hybrid_runner.jobs',
+                    quote_literal(last.key), last.id, quote_ident(last.enqueued_by)
+                    USING ERRCODE = 'insufficient_privilege';
+            END IF;
+            -- As it is by now: it may have begun, or be full, or have the key that it waited for.
+            SELECT j.* INTO last
+            FROM hybrid_runner.jobs AS j
+            WHERE j.id = last.id AND j.key = last.key
+                AND (j.state = 'queued' OR starts_with(j.key, '>'))
+            FOR UPDATE;
+            CONTINUE WHEN NOT FOUND OR collects AND NOT hybrid_runner.has_room(last, new, max_items);
+            due := CASE WHEN max_wait IS NULL THEN new.run_at ELSE least(
+                new.run_at, greatest(last.created_at + max_wait, clock_timestamp())) END;
+            its_queue := CASE WHEN collects THEN last.queue ELSE new.queue END;
+            -- A worker that is about to ask whether it may begin has an older claim then, and asks
+            -- in vain.
+            IF collects THEN
+                UPDATE hybrid_runner.jobs AS j SET
+                    payload = hybrid_runner.items_of(j.payload) || hybrid_runner.items_of(new.payload),
+                    priority = least(j.priority, new.priority), run_at = due, state = 'queued',
+                    attempt = 0, claim = NULL, worker_id = NULL, started_at = NULL,
+                    version = j.version + 1
+                WHERE j.id = last.id;
+            ELSE
+                UPDATE hybrid_runner.jobs AS j SET
+                    kind = new.kind, payload = new.payload, queue = new.queue,
+                    priority = new.priority, run_at = due, max_attempts = new.max_attempts,
+                    timeout = new.timeout, finish_by = new.finish_by, start_by = new.start_by,
+                    data = new.data, traceparent = new.traceparent,
+                    max_snoozes = new.max_snoozes, max_duration = new.max_duration,
+                    finish_within = new.finish_within, state = 'queued', attempt = 0,
+                    snoozes = 0, began_at = NULL, waits_for = NULL, errors = NULL,
+                    history = NULL, claim = NULL, worker_id = NULL, started_at = NULL,
+                    version = j.version + 1
+                WHERE j.id = last.id;
+            END IF;
+            PERFORM hybrid_runner.ring(its_queue, due);
+            PERFORM hybrid_runner.publish(its_queue, new.kind, last.id);
+            id := last.id;
+            outcome := CASE WHEN collects THEN 'collected' ELSE 'replaced' END;
+            RETURN NEXT;
+            RETURN;
+        END IF;
+
+        IF octet_length(last.key) > 511 THEN
+            RAISE EXCEPTION 'too many jobs wait for key %', quote_literal(new.key)
+                USING ERRCODE = 'program_limit_exceeded';
+        END IF;
+        INSERT INTO hybrid_runner.jobs AS j
+            (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by,
+            start_by, data, traceparent, max_snoozes, max_duration, finish_within)
+        VALUES (new.kind, CASE WHEN collects THEN hybrid_runner.items_of(new.payload) ELSE new.payload END,
+            new.queue, coalesce('>' || last.key, new.key), new.priority, new.run_at,
+            new.max_attempts, new.timeout, new.finish_by, new.start_by, new.data, new.traceparent,
+            new.max_snoozes, new.max_duration, new.finish_within)
+        ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
+        RETURNING j.id INTO id;
+        CONTINUE WHEN NOT FOUND;
+        outcome := CASE WHEN last.id IS NULL THEN 'inserted' ELSE 'follows' END;
+        RETURN NEXT;
+        RETURN;
+    END LOOP;
+    RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(new.key)
+        USING ERRCODE = 'serialization_failure';
 END
 $$;
 
@@ -1842,6 +2198,61 @@ BEGIN
     END IF;
     PERFORM hybrid_runner.notify_if_room('hybrid_runner.~sources', 'sources');
     RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.key_of(kind text, payload jsonb, VARIADIC names text[] DEFAULT '{}'::text[]) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    wrong text := CASE
+        WHEN kind IS NULL OR payload IS NULL THEN 'a key is made of a kind and a payload, not of NULL'
+        WHEN names IS NULL OR array_position(names, NULL) IS NOT NULL OR '' = ANY (names)
+            THEN 'a name of a member must not be empty'
+        WHEN cardinality(names) > 0 AND jsonb_typeof(payload) <> 'object'
+            THEN format('payload must be an object to take a key of its members, not %s',
+                jsonb_typeof(payload))
+        WHEN cardinality(names) > 0 AND NOT payload ?| names
+            THEN format('payload has none of these members: %s',
+                left(array_to_string(names, ', '), 200))
+    END;
+    value jsonb := payload;
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION '%', wrong USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF cardinality(names) > 0 THEN
+        SELECT jsonb_object_agg(n.name, coalesce(payload -> n.name, 'null'))
+        INTO value
+        FROM unnest(names) AS n (name);
+    END IF;
+    RETURN kind || ':' || encode(sha256(convert_to(
+        -- texts are left as they are, and what is a number loses its last zeros
+        regexp_replace(value::text, '("(?:[^"\\]|\\.)*"|\.[0-9]*[1-9])0*|\.0+', '\1', 'g'),
+        'UTF8')), 'hex');
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.last_in_line(key text) RETURNS SETOF hybrid_runner.jobs
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    start text := last_in_line.key;
+    last text;
+BEGIN
+    LOOP
+        SELECT j.key INTO last
+        FROM hybrid_runner.jobs AS j
+        WHERE j.key = ANY (ARRAY(SELECT repeat('>', n) || start FROM generate_series(0, 16) AS n))
+        ORDER BY octet_length(j.key) DESC
+        LIMIT 1;
+        EXIT WHEN last IS NULL OR octet_length(last) < octet_length(start) + 16;
+        start := last;
+    END LOOP;
+    RETURN QUERY SELECT j.* FROM hybrid_runner.jobs AS j WHERE j.key = last;
 END
 $$;
 
@@ -2337,6 +2748,62 @@ BEGIN
     END IF;
     SELECT s.* INTO its FROM hybrid_runner.schedules AS s WHERE s.name = own_schedule.name FOR UPDATE;
     RETURN its;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.pass_keys(keys text[]) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '30ms'
+    AS $$
+DECLARE
+    free text;
+    may_wait boolean := true;
+    next hybrid_runner.jobs;
+    passed integer := 0;
+BEGIN
+    FOR free IN
+        SELECT k.key
+        FROM unnest(pass_keys.keys) AS k (key)
+        WHERE EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.key = '>' || k.key)
+        ORDER BY k.key COLLATE "C"
+    LOOP
+        LOOP
+            BEGIN
+                IF may_wait THEN
+                    SELECT j.* INTO next FROM hybrid_runner.jobs AS j
+                    WHERE j.key = '>' || free AND j.state = 'queued' FOR UPDATE;
+                ELSE
+                    SELECT j.* INTO next FROM hybrid_runner.jobs AS j
+                    WHERE j.key = '>' || free AND j.state = 'queued' FOR UPDATE SKIP LOCKED;
+                END IF;
+                EXIT WHEN NOT FOUND;
+                UPDATE hybrid_runner.jobs AS j SET
+                    key = free,
+                    -- never behind a frontier; what still waits for another one sleeps on
+                    run_at = CASE
+                        WHEN starts_with(free, '>') OR j.run_at < 'infinity' AND j.run_at > clock_timestamp()
+                            THEN j.run_at
+                        ELSE clock_timestamp()
+                    END,
+                    version = j.version + 1
+                WHERE j.id = next.id
+                RETURNING j.run_at INTO next.run_at;
+            EXCEPTION
+                WHEN lock_not_available THEN
+                    EXIT WHEN NOT may_wait;
+                    may_wait := false;
+                    CONTINUE;
+                WHEN unique_violation THEN
+                    EXIT; -- somebody was quicker, and it goes on waiting for that one
+            END;
+            passed := passed + 1;
+            PERFORM hybrid_runner.ring(next.queue, next.run_at);
+            PERFORM hybrid_runner.publish(next.queue, next.kind, next.id);
+            free := '>' || free;
+        END LOOP;
+    END LOOP;
+    RETURN passed;
 END
 $$;
 
@@ -3639,14 +4106,15 @@ BEGIN
             made AS (
                 INSERT INTO hybrid_runner.jobs AS j (
                     id, kind, payload, queue, key, priority, run_at, max_attempts, timeout,
-                    finish_by, data, traceparent, max_snoozes, max_duration, finish_within
+                    finish_by, data, traceparent, max_snoozes, max_duration, finish_within,
+                    start_by
                 )
                 SELECT
                     n.id, r.kind, n.job -> 'payload',
                     coalesce(r.queue, k.queue, 'default'), n.key, coalesce(r.priority, 5),
                     coalesce(r.run_at, clock_timestamp() + coalesce((n.job ->> 'delay')::interval, interval '0')),
                     r.max_attempts, r.timeout, r.finish_by, n.job -> 'data', r.traceparent,
-                    r.max_snoozes, r.max_duration, r.finish_within
+                    r.max_snoozes, r.max_duration, r.finish_within, r.start_by
                 FROM new AS n
                 CROSS JOIN LATERAL jsonb_populate_record(
                     NULL::hybrid_runner.jobs, n.job - ARRAY['payload', 'data']) AS r
@@ -3819,6 +4287,34 @@ BEGIN
         END,
         j.history, j.version + 1, coalesce(j.cancel_requested_at, take_ended.cancelled_at),
         j.created_at, clock_timestamp(), s.result, NULL::bigint[];
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.take_key(key text, unique_for interval) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    taken_by_job bigint;
+BEGIN
+    FOR tries IN 1..10 LOOP
+        INSERT INTO hybrid_runner.taken_keys AS t (key, job_id, until)
+        VALUES (take_key.key, 0, clock_timestamp() + make_interval(
+            secs => extract(epoch FROM take_key.unique_for)::float8))
+        ON CONFLICT ON CONSTRAINT taken_keys_pkey DO UPDATE
+        SET job_id = 0, until = excluded.until, taken_by = excluded.taken_by
+        WHERE t.until <= clock_timestamp();
+        IF FOUND THEN
+            RETURN NULL;
+        END IF;
+        SELECT t.job_id INTO taken_by_job FROM hybrid_runner.taken_keys AS t WHERE t.key = take_key.key;
+        IF FOUND THEN
+            RETURN taken_by_job;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(take_key.key)
+        USING ERRCODE = 'serialization_failure';
 END
 $$;
 
@@ -4350,58 +4846,6 @@ BEGIN
 END
 $_$;
 
-CREATE TABLE hybrid_runner.jobs (
-    id bigint NOT NULL,
-    queue text DEFAULT 'default'::text NOT NULL,
-    kind text NOT NULL,
-    priority smallint DEFAULT 5 NOT NULL,
-    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
-    data jsonb,
-    key text,
-    run_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    max_attempts smallint,
-    timeout interval,
-    finish_by timestamp with time zone,
-    start_by timestamp with time zone,
-    max_snoozes integer,
-    max_duration interval,
-    finish_within interval,
-    traceparent text DEFAULT NULLIF(current_setting('hybrid_runner.traceparent'::text, true), ''::text),
-    enqueued_by text DEFAULT SESSION_USER NOT NULL,
-    source integer,
-    row_key text,
-    schedule text,
-    tick timestamp with time zone,
-    state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
-    attempt smallint DEFAULT 0 NOT NULL,
-    snoozes integer DEFAULT 0 NOT NULL,
-    began_at timestamp with time zone,
-    waits_for text,
-    claim bigint,
-    worker_id text,
-    started_at timestamp with time zone,
-    progress jsonb,
-    errors jsonb,
-    history jsonb,
-    version integer DEFAULT 1 NOT NULL,
-    cancel_requested_at timestamp with time zone,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT jobs_budgets_are_positive_and_at_most_ten_years CHECK (((max_snoozes >= 0) AND (max_duration > '00:00:00'::interval) AND (max_duration <= '3650 days'::interval) AND (finish_within > '00:00:00'::interval) AND (finish_within <= '3650 days'::interval))),
-    CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
-    CONSTRAINT jobs_finish_by_and_start_by_are_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (start_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (start_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
-    CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
-    CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
-    CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
-    CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
-    CONSTRAINT jobs_payload_is_at_most_1_mib_as_text CHECK ((octet_length((payload)::text) <= 1048576)),
-    CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
-    CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
-    CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
-    CONSTRAINT jobs_timeout_is_positive_and_at_most_ten_years CHECK (((timeout > '00:00:00'::interval) AND (timeout <= '3650 days'::interval) AND (date_part('epoch'::text, timeout) <= (315576000)::double precision))),
-    CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK ((octet_length(traceparent) <= 256))
-)
-WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='1000', autovacuum_vacuum_cost_delay='0');
-
 CREATE VIEW hybrid_runner.all_jobs AS
  SELECT j.id,
     j.queue,
@@ -4879,6 +5323,13 @@ CREATE SEQUENCE hybrid_runner.stream_readers_until
     NO MAXVALUE
     CACHE 1;
 
+CREATE TABLE hybrid_runner.taken_keys (
+    key text NOT NULL,
+    job_id bigint NOT NULL,
+    until timestamp with time zone NOT NULL,
+    taken_by text DEFAULT SESSION_USER NOT NULL
+);
+
 CREATE TABLE hybrid_runner.unreported_ends (
     id bigint NOT NULL,
     ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -5024,6 +5475,9 @@ ALTER TABLE ONLY hybrid_runner.sources
 ALTER TABLE ONLY hybrid_runner.sources
     ADD CONSTRAINT sources_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY hybrid_runner.taken_keys
+    ADD CONSTRAINT taken_keys_pkey PRIMARY KEY (key);
+
 ALTER TABLE ONLY hybrid_runner.unreported_ends
     ADD CONSTRAINT unreported_ends_pkey PRIMARY KEY (id);
 
@@ -5060,6 +5514,8 @@ CREATE INDEX signals_by_age ON hybrid_runner.signals USING btree (sent_at);
 CREATE INDEX signals_by_key ON hybrid_runner.signals USING btree (key, newest_job, id);
 
 CREATE UNIQUE INDEX signals_once ON hybrid_runner.signals USING btree (key) WHERE once;
+
+CREATE INDEX taken_keys_by_time ON hybrid_runner.taken_keys USING btree (until);
 
 CREATE INDEX waits_by_age ON hybrid_runner.waits USING btree (taken_at);
 
@@ -5133,6 +5589,12 @@ GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_read
 
 GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.begin_successor(id bigint, claim bigint) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.begin_successor(id bigint, claim bigint) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.begin_successor(id bigint, claim bigint) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text, by_row boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text, by_row boolean) TO hybrid_runner_worker;
@@ -5152,6 +5614,8 @@ GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_worker;
 GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.check_interval(field text, given interval, lowest interval, highest interval, bounds text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.check_key_use(key text, on_conflict text, run_at timestamp with time zone, delay interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.check_name(field text, given text, most integer) FROM PUBLIC;
 
@@ -5275,21 +5739,21 @@ GRANT ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text
 
 GRANT ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_producer;
+GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_producer;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_producer;
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_producer;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.estimate(query text) FROM PUBLIC;
 
@@ -5319,6 +5783,46 @@ GRANT ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) TO hybri
 
 GRANT ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) TO hybrid_runner_admin;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.jobs TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_admin;
+
+GRANT SELECT(id) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(queue) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(kind) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(priority) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(payload) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(data) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(key) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(run_at) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(max_attempts) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(timeout) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(finish_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(start_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(max_snoozes) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(max_duration) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(finish_within) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(traceparent) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+REVOKE ALL ON FUNCTION hybrid_runner.has_room(job hybrid_runner.jobs, new hybrid_runner.jobs, max_items integer) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_runner.horizon_age() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_worker;
@@ -5329,7 +5833,11 @@ GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.is_cron_day(day date, days integer[], weekdays integer[], either_will_do boolean) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION hybrid_runner.items_of(payload jsonb) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_runner.jittered(name text, tick timestamp with time zone, jitter interval) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.join_key(new hybrid_runner.jobs, collects boolean, max_wait interval, max_items integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) FROM PUBLIC;
 
@@ -5346,6 +5854,16 @@ GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) T
 REVOKE ALL ON FUNCTION hybrid_runner.keep_schedule_duty() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.keep_source_duty() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.key_of(kind text, payload jsonb, VARIADIC names text[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.key_of(kind text, payload jsonb, VARIADIC names text[]) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.key_of(kind text, payload jsonb, VARIADIC names text[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.key_of(kind text, payload jsonb, VARIADIC names text[]) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.last_in_line(key text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) FROM PUBLIC;
 
@@ -5446,6 +5964,12 @@ GRANT ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) 
 GRANT ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.own_schedule(name text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.pass_keys(keys text[]) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.pass_keys(keys text[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.pass_keys(keys text[]) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.pause(queue text) FROM PUBLIC;
 
@@ -5605,6 +6129,8 @@ GRANT ALL ON FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], st
 
 GRANT ALL ON FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.take_key(key text, unique_for interval) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_runner.tick_after(its hybrid_runner.schedules) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.tick_clock() FROM PUBLIC;
@@ -5654,44 +6180,6 @@ REVOKE ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[]
 GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) TO hybrid_runner_admin;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
-
-GRANT SELECT ON TABLE hybrid_runner.jobs TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_admin;
-
-GRANT SELECT(id) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(queue) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(kind) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(priority) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(payload) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(data) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(key) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(run_at) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(max_attempts) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(timeout) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(finish_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(start_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(max_snoozes) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(max_duration) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(finish_within) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(traceparent) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
 
 GRANT SELECT ON TABLE hybrid_runner.all_jobs TO hybrid_runner_worker;
 
@@ -5842,6 +6330,12 @@ GRANT ALL ON SEQUENCE hybrid_runner.sources_id_seq TO hybrid_runner_admin;
 GRANT SELECT,UPDATE ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
 
 GRANT ALL ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_admin;
+
+GRANT SELECT,DELETE ON TABLE hybrid_runner.taken_keys TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.taken_keys TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.taken_keys TO hybrid_runner_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.unreported_ends TO hybrid_runner_worker;
 

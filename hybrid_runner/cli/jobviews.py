@@ -100,6 +100,8 @@ def _shown(name: str, value: Any) -> str:
         return text if text == "never" else f"{text} ({ago(value)})"
     if isinstance(value, timedelta):
         return span(value)
+    if name == "behind":
+        return f"job {value}, which has its key"
     if name in ("payload", "data", "progress", "result"):
         return as_text(value)
     return str(value)
@@ -121,6 +123,8 @@ def _attempts(job: JobSummary) -> str:
 
 def _when(job: JobSummary) -> str:
     match job.state:
+        case State.QUEUED if job.behind is not None:
+            return f"after job {job.behind}"
         case State.QUEUED:
             return f"due {ago(job.run_at)}"
         case State.RUNNING:
@@ -130,8 +134,8 @@ def _when(job: JobSummary) -> str:
 
 
 def _note(job: JobSummary) -> str:
-    """The result of a completed job, the progress of a running one, the signal that a queued one
-    waits for, else the newest error.
+    """The result of a completed job, the progress of a running one, the job or the signal that a
+    queued one waits for, else the newest error.
     """
     if job.state is State.COMPLETED:
         return job.result or ""
@@ -139,6 +143,8 @@ def _note(job: JobSummary) -> str:
         fraction, message = job.progress.get("fraction"), job.progress.get("message")
         done = f"{fraction:.0%}" if isinstance(fraction, (int, float)) else ""
         return " ".join(part for part in (done, message or "") if part)
+    if job.behind is not None:
+        return f"waits for job {job.behind}, which has its key"
     if job.state is State.QUEUED and job.waits_for is not None:
         return f"waits for {job.waits_for}"
     if isinstance(job.error, dict):

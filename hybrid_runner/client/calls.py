@@ -14,6 +14,7 @@ from hybrid_runner.client.session import Sessions
 from hybrid_runner.client.waiting import OnStatus
 from hybrid_runner.durations import Duration
 from hybrid_runner.errors import ConfigurationError, EnqueueError, ValueRefused
+from hybrid_runner.handlers.key_use import take_key_use
 from hybrid_runner.handlers.kind import JobKind, check_queue
 from hybrid_runner.handlers.new_jobs import KeyOf, located, new_job, new_jobs
 from hybrid_runner.handlers.options import given
@@ -25,7 +26,6 @@ from hybrid_runner.model.jobs import (
     JobStatus,
     JobSummary,
     JobView,
-    OnConflict,
     State,
     check_signal_key,
 )
@@ -61,16 +61,16 @@ class Client:
     ) -> JobHandle[R]:
         """Store one job, in the caller's transaction when a connection is given."""
         chosen = given(options)
-        on_conflict, connection = _call_options(chosen)
-        job = new_job(self.registry.get, kind, payload, chosen)
+        use, connection = take_key_use(chosen), _of_asyncpg(chosen.pop("connection", None))
+        job = new_job(self.registry.get, kind, payload, chosen, use)
         on = connection if connection is not None else await self._sessions.pool()
         if job.queue is None and has_tracer_provider():  # the span is named after the queue
             job = await self._kind_names.place(on, job)
         with publish_span(job.queue or "", job.kind) as publish:
             if publish.traceparent is not None:
                 job = replace(job, traceparent=publish.traceparent)
-            enqueued = await client_calls.enqueue_job(on, job, on_conflict)
-            publish.set_result([enqueued.id], enqueued.enqueued)
+            enqueued = await client_calls.enqueue_job(on, job, *use)
+            publish.set_result([enqueued])
         log.debug(
             "enqueued %s%s: %s",
             job.kind,
@@ -91,8 +91,8 @@ class Client:
     ) -> list[Enqueued]:
         """Store many jobs in one statement: all or none."""
         chosen = given(options)
-        on_conflict, connection = _call_options(chosen)
-        groups = new_jobs(self.registry, kind, payloads, key, chosen)
+        use, connection = take_key_use(chosen), _of_asyncpg(chosen.pop("connection", None))
+        groups = new_jobs(self.registry, kind, payloads, key, chosen, use)
         if not groups:
             return []
         on = connection if connection is not None else await self._sessions.pool()
@@ -102,10 +102,10 @@ class Client:
             if publish.traceparent is not None:
                 groups = [_traced(group, publish.traceparent) for group in groups]
             try:
-                enqueued = await client_calls.enqueue_groups(on, groups, on_conflict)
+                enqueued = await client_calls.enqueue_groups(on, groups, *use)
             except (EnqueueError, ValueRefused) as error:
                 raise located(error, groups) from error
-            publish.set_result([job.id for job in enqueued])
+            publish.set_result(enqueued)
         if connection is None:
             await self._warn_of_typo(on, kind)
         return enqueued
@@ -207,16 +207,6 @@ class Client:
             return await session.watcher.ended(job_id, timeout, on_status)
         finally:
             self._sessions.drop_if_unused(session)
-
-
-def _call_options(options: dict[str, Any]) -> tuple[OnConflict, Fetches | None]:
-    """Take the options out that are no property of the job."""
-    on_conflict = options.pop("on_conflict", "exists")
-    if on_conflict not in ("exists", "replace", "error"):
-        raise ConfigurationError(
-            f"on_conflict must be 'exists', 'replace' or 'error', not {on_conflict!r}"
-        )
-    return on_conflict, _of_asyncpg(options.pop("connection", None))
 
 
 def _of_asyncpg(connection: Any) -> Fetches | None:

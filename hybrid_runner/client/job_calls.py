@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from hybrid_runner.client.calls import Client
 from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.handlers.kind import JobKind
-from hybrid_runner.handlers.options import EnqueueManyOptions, EnqueueOptions
+from hybrid_runner.handlers.options import (
+    CollectManyOptions,
+    CollectOptions,
+    EnqueueManyOptions,
+    EnqueueOptions,
+)
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import Enqueued, JobSummary, JobView, NewJob, State
 from hybrid_runner.model.kinds import KindView, UnknownKind
@@ -19,6 +24,7 @@ from hybrid_runner.storage.connections.statements import Fetches
 
 P = TypeVar("P")
 R = TypeVar("R")
+Item = TypeVar("Item")
 
 _NO_PAYLOAD: Any = {}
 
@@ -42,6 +48,15 @@ class JobCalls:
     ) -> JobHandle[R]: ...
     @overload
     async def enqueue(
+        self,
+        kind: JobKind[list[Item], R],
+        payload: Item,
+        *,
+        on_conflict: Literal["collect"],
+        **options: Unpack[CollectOptions],
+    ) -> JobHandle[R]: ...
+    @overload
+    async def enqueue(
         self, kind: str, payload: Any = ..., **options: Unpack[EnqueueOptions]
     ) -> JobHandle[Any]: ...
     async def enqueue(
@@ -51,7 +66,8 @@ class JobCalls:
         **options: Unpack[EnqueueOptions],
     ) -> JobHandle[Any]:
         """Store one job; with `connection` in the caller's transaction. `handle.enqueued` says what
-        became of its key.
+        became of its key. With `on_conflict="collect"` the payload is a list of items or one of
+        them.
 
         The options are explained in `EnqueueOptions` and docs/enqueue.md.
         """
@@ -65,6 +81,16 @@ class JobCalls:
         *,
         key: Callable[[P], str | None] | None = ...,
         **options: Unpack[EnqueueManyOptions],
+    ) -> list[Enqueued]: ...
+    @overload
+    async def enqueue_many(
+        self,
+        kind: JobKind[list[Item], R],
+        payloads: Iterable[Item | NewJob],
+        *,
+        on_conflict: Literal["collect"],
+        key: Callable[[Item], str | None] | None = ...,
+        **options: Unpack[CollectManyOptions],
     ) -> list[Enqueued]: ...
     @overload
     async def enqueue_many(

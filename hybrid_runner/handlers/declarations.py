@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Unpack, cast, overload
 
 from hybrid_runner.durations import Duration, parse_duration, parse_named
 from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.handlers.argument_keys import check_unique
 from hybrid_runner.handlers.declaration import JobDecorator, make_budgets, make_kind
 from hybrid_runner.handlers.kind import Executor, JobKind, Limits, P
+from hybrid_runner.handlers.members import members_of
 from hybrid_runner.handlers.reconciler import Reconciler, make_reconciler
 from hybrid_runner.handlers.registry import Registry
 from hybrid_runner.handlers.schedule_options import ScheduleOptions
@@ -42,6 +45,7 @@ class Declarations:
         max_duration: Duration | None = None,
         finish_within: Duration | None = None,
         on_end: str | None = None,
+        unique: Sequence[str] | bool | None = None,
         keep_completed: Duration | None = None,
         keep_failed: Duration | None = None,
         keep_cancelled: Duration | None = None,
@@ -50,7 +54,8 @@ class Declarations:
         `limits="default"` lets a job ask for more than `max_attempts` and `timeout`; `keep_…` says
         how long ended jobs are kept. How it waits: `data` is the type of `job.data`, `pace` the
         pause of a `Snooze()`, `max_snoozes`, `max_duration` and `finish_within` bound it, `on_end`
-        names the kind that cleans up.
+        names the kind that cleans up. `unique` names members of the payload: jobs in which they
+        are equal have one key; True is for all of it.
         """
         if not isinstance(name, str):
             raise ConfigurationError(
@@ -80,6 +85,7 @@ class Declarations:
                 budgets=budgets,
                 on_end=on_end,
             )
+            kind = replace(kind, unique=check_unique(name, unique, members_of(kind.payload)))
             self.registry.add(kind)
             return kind
 

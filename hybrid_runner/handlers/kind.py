@@ -85,6 +85,10 @@ class JobKind(Generic[P, R]):
     """Its name."""
     on_end: str | None = None
     """The kind that is stored when a job of this one ends, however it does."""
+    unique: tuple[str, ...] | None = None
+    """The members of the payload that make the key of a job without one, none for all of it; None:
+    such a job has no key.
+    """
     warned: set[str] = field(default_factory=set, compare=False, repr=False)
     """Written here: what has been warned of, once for each kind."""
 

@@ -40,8 +40,11 @@ def check_fields(job: NewJob) -> None:
         raise ConfigurationError("timeout must be more than zero")
     _check_moment("run_at", job.run_at)
     _check_moment("finish_by", job.finish_by)
+    _check_moment("start_by", job.start_by)
     if job.run_at is not None and job.delay is not None:
         raise ConfigurationError("give run_at or delay, not both")
+    if job.run_at is not None and job.start_by is not None and job.start_by < job.run_at:
+        raise ConfigurationError("start_by is before run_at: it could never begin")
 
 
 @lru_cache(maxsize=1024)
@@ -58,9 +61,16 @@ def check_kind(kind: str) -> None:
 
 
 def check_key(key: object) -> None:
-    if key is None or (isinstance(key, str) and 1 <= bytes_of(key) <= 512 and _is_text(key)):
+    if key is None:
         return
-    raise ConfigurationError("key must be a text of 1 to 512 bytes, without NUL or halves of signs")
+    if not isinstance(key, str) or not 1 <= bytes_of(key) <= 512 or not _is_text(key):
+        raise ConfigurationError(
+            "key must be a text of 1 to 512 bytes, without NUL or halves of signs"
+        )
+    if key.startswith(">"):
+        raise ConfigurationError(
+            "key must not start with >: that is how a job waits for another one's key"
+        )
 
 
 def _is_text(text: str) -> bool:
@@ -91,7 +101,7 @@ def check_ranges(job: NewJob) -> None:
     """What Postgres would refuse, and with it the end of the job that this one follows."""
     for duration in (job.delay, job.timeout):
         parse_optional(duration)
-    for moment in (job.run_at, job.finish_by):
+    for moment in (job.run_at, job.finish_by, job.start_by):
         if moment is not None and not 1970 < moment.year < 9999:
             raise ConfigurationError(f"{job.kind}: {moment} is not between 1971 and 9998")
     if job.traceparent is not None and parse(job.traceparent) is None:

@@ -10,7 +10,10 @@ from typing import Any
 
 from hybrid_runner.durations import parse_duration, parse_positive
 from hybrid_runner.errors import ConfigurationError, EnqueueError, KeyTaken, RunnerError
+from hybrid_runner.handlers.argument_keys import key_of_job
+from hybrid_runner.handlers.key_use import PLAIN_USE, KeyUse, check_key_use
 from hybrid_runner.handlers.kind import JobKind
+from hybrid_runner.handlers.members import takes_no_list
 from hybrid_runner.handlers.new_job_checks import (
     bytes_of,
     bytes_of_job,
@@ -43,15 +46,24 @@ _WHEN = {"run_at": "delay", "delay": "run_at"}
 
 
 def new_job(
-    find: Find, kind: JobKind[Any, Any] | str, payload: Any, options: Mapping[str, Any]
+    find: Find,
+    kind: JobKind[Any, Any] | str,
+    payload: Any,
+    options: Mapping[str, Any],
+    use: KeyUse = PLAIN_USE,
 ) -> NewJob:
     """Make one job; ConfigurationError says what is wrong."""
     known, name = _known(find, kind)
     fields = _as_stored(known, name, options)
     check_has_data(known, fields.get("data"))
+    if use.collects:
+        payload = _as_items(known, payload)
     [text] = _texts(known, name, [payload])
+    if known is not None and "key" not in fields:
+        fields["key"] = key_of_job(known, text, collects=use.collects)
     job = NewJob(name, text, **fields)
     check_fields(job)
+    check_key_use(use, job, job.key)
     return job
 
 
@@ -86,6 +98,8 @@ def _follow_up(find: Find, job: NewJob) -> NewJob:
     if known:
         check_limits(known, job.max_attempts, job.timeout)
         check_has_data(known, job.data)
+        if job.key is None and known.unique is not None:
+            job = replace(job, key=key_of_job(known, job.payload))
     return job
 
 
@@ -95,6 +109,7 @@ def new_jobs(
     payloads: Iterable[Any],
     key: KeyOf | None,
     options: Mapping[str, Any],
+    use: KeyUse = PLAIN_USE,
 ) -> list[Alike]:
     """Make many jobs, in their order; neighbours that are alike are one group."""
     given = list(payloads)
@@ -120,12 +135,14 @@ def new_jobs(
                 if options.get("queue")
                 else {k: v for k, v in fields.items() if k != "queue"}
             )
-            groups += _completed(registry, known, items, asked, start)
+            groups += _completed(registry, known, items, asked, start, use)
         else:
             check_has_data(known, pattern.data)
-            texts = _located_texts(known, name, items, start)
-            groups.append(Alike(pattern, texts, key and _keys(key, items, start)))
+            texts = _located_texts(known, name, items, start, use)
+            keys = _keys(key, items, start) if key else _own_keys(known, texts, None, start, use)
+            groups.append(Alike(pattern, texts, keys))
         start += len(items)
+    _check_key_uses(use, groups)
     _check_size(groups)
     return groups
 
@@ -184,8 +201,9 @@ def _completed(
     jobs: Sequence[NewJob],
     options: Mapping[str, Any],
     start: int,
+    use: KeyUse,
 ) -> list[Alike]:
-    """NewJobs of the caller, completed by the options and the handler's queue."""
+    """NewJobs of the caller, completed by the options, the handler's queue and its keys."""
     groups = []
     for pattern, payloads, keys in alike(jobs):
         try:
@@ -202,9 +220,41 @@ def _completed(
         if keys:
             _check_keys(keys, start)
         _check_texts(payloads, start)
-        groups.append(Alike(job, payloads, keys))
+        groups.append(Alike(job, payloads, _own_keys(theirs, payloads, keys, start, use)))
         start += len(payloads)
     return groups
+
+
+def _own_keys(
+    known: JobKind[Any, Any] | None,
+    texts: Sequence[str],
+    given: Sequence[str | None] | None,
+    start: int,
+    use: KeyUse,
+) -> Sequence[str | None] | None:
+    """The keys, with those that the kind makes of payloads without one, if it does."""
+    if known is None or known.unique is None:
+        return given
+    keys = list(given or [None] * len(texts))
+    for n, text in enumerate(texts):
+        try:
+            keys[n] = keys[n] or key_of_job(known, text, collects=use.collects)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{_where(start + n, None)}: {error}") from None
+    return keys
+
+
+def _check_key_uses(use: KeyUse, groups: Sequence[Alike]) -> None:
+    if use == PLAIN_USE:
+        return
+    position = 0
+    for pattern, payloads, keys in groups:
+        for key in keys or [None] * len(payloads):
+            try:
+                check_key_use(use, pattern, key)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{_where(position, key)}: {error}") from None
+            position += 1
 
 
 def _with_options(job: NewJob, options: Mapping[str, Any]) -> NewJob:
@@ -246,8 +296,10 @@ def _check_texts(payloads: Sequence[object], start: int) -> None:
 
 
 def _located_texts(
-    known: JobKind[Any, Any] | None, name: str, payloads: Sequence[Any], start: int
+    known: JobKind[Any, Any] | None, name: str, payloads: Sequence[Any], start: int, use: KeyUse
 ) -> list[str]:
+    if use.collects:
+        payloads = [_located_items(known, payload, n) for n, payload in enumerate(payloads, start)]
     try:
         return _texts(known, name, payloads)
     except ConfigurationError:
@@ -257,6 +309,25 @@ def _located_texts(
             except ConfigurationError as error:
                 raise ConfigurationError(f"{_where(position, None)}: {error}") from None
         raise
+
+
+def _located_items(known: JobKind[Any, Any] | None, payload: Any, position: int) -> list[Any]:
+    try:
+        return _as_items(known, payload)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{_where(position, None)}: {error}") from None
+
+
+def _as_items(known: JobKind[Any, Any] | None, payload: Any) -> list[Any]:
+    """What is to be collected: a list is one of items, anything else is an item."""
+    if known is not None and takes_no_list(known.payload):
+        raise ConfigurationError(
+            f"{known.name} takes no list: to collect items, annotate its payload as list[…]"
+        )
+    items = list(payload) if type(payload) in (list, tuple) else [payload]
+    if not items:
+        raise ConfigurationError("collect needs at least one item")
+    return items
 
 
 def _texts(known: JobKind[Any, Any] | None, name: str, payloads: Iterable[Any]) -> list[str]:

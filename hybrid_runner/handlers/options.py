@@ -54,16 +54,47 @@ class JobOptions(TypedDict, total=False):
         "`finish_by`, so long after it is first due, unless that is given (default: as its handler"
         " says)",
     ]
+    start_by: Annotated[
+        datetime | None,
+        "if its first attempt has not begun by then it ends `cancelled`, with the error `Expired`",
+    ]
     data: Annotated[Any, "its first memory, `job.data`: whatever JSON can hold"]
 
 
-class EnqueueManyOptions(JobOptions, total=False):
-    """Options of `enqueue_many`; None counts as not given."""
+class CollectManyOptions(JobOptions, total=False):
+    """Options of `enqueue_many` beside `on_conflict="collect"`; None counts as not given."""
 
     connection: Annotated[Fetches | None, "an asyncpg connection: the job joins its transaction"]
+    max_wait: Annotated[
+        Duration | None,
+        "with `delay` and a key: later calls put the job off, and no further than so long after"
+        " the first one",
+    ]
+    max_items: Annotated[
+        int | None,
+        "with `collect`: so many items one job collects, 1 to 100000 (default: 1000); what comes"
+        " then goes into a job behind it",
+    ]
+
+
+class CollectOptions(CollectManyOptions, total=False):
+    """Options of `enqueue` beside `on_conflict="collect"`; None counts as not given."""
+
+    key: Annotated[str | None, "a name that at most one live job has, of 1 to 512 bytes"]
+
+
+class EnqueueManyOptions(CollectManyOptions, total=False):
+    """Options of `enqueue_many`; None counts as not given."""
+
     on_conflict: Annotated[
         OnConflict | None,
-        "what if a live job has its key: `exists` (default), `replace` or `error`",
+        "what if a live job has its key: `exists` (default), `replace`, `error`, `follow` or"
+        " `collect`",
+    ]
+    unique_for: Annotated[
+        Duration | None,
+        "with `exists` or `error`: so long its key is taken, also once the job has ended; at most"
+        " 366 days",
     ]
 
 

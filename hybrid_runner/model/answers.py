@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-EnqueueAnswer = Literal["inserted", "exists", "replaced"]
-"""exists: a live job has the key, and nothing was stored; replaced: that job got the new values."""
+EnqueueAnswer = Literal["inserted", "exists", "replaced", "follows", "collected"]
+"""exists: another job has the key, and nothing was stored; replaced: the job that waits got the new
+values; follows: it waits for the end of the one that has the key; collected: its items were added
+to the job that waits.
+"""
 
 CancelAnswer = Literal["cancelled", "requested", "finished", "unknown"]
 """requested: the job runs, and its worker was told to stop it; finished: it had ended before."""

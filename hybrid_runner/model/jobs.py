@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.model.answers import EnqueueAnswer
 
-OnConflict = Literal["exists", "replace", "error"]
+OnConflict = Literal["exists", "replace", "error", "follow", "collect"]
+"""What if a live job has the key: docs/keys.md."""
 
 LARGEST_ID = 2**63 - 1
 _LONGEST_ID = len(str(LARGEST_ID))
@@ -83,6 +84,21 @@ class NewJob:
     max_snoozes: int | None = None
     max_duration: timedelta | None = None
     finish_within: timedelta | None = None
+    start_by: datetime | None = None
+
+
+class KeyLimits(NamedTuple):
+    """How far a call may go with a key; None: no limit, and for items what SQL says."""
+
+    max_wait: timedelta | None = None
+    """So long after the first call it is due, however often later ones put it off."""
+    unique_for: timedelta | None = None
+    """For so long the key is taken, also once the job has ended."""
+    max_items: int | None = None
+    """So many items one job collects."""
+
+
+NO_LIMITS = KeyLimits()
 
 
 class Enqueued(NamedTuple):
@@ -90,7 +106,7 @@ class Enqueued(NamedTuple):
 
     id: int
     enqueued: EnqueueAnswer
-    """`inserted`; or what became of the live job that has its key: `exists` or `replaced`."""
+    """`inserted`, or what became of the job because another one has its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +179,8 @@ class JobView:
     """The time of that schedule that it is for."""
     table_name: str | None = None
     """As it was when it was attached."""
+    behind: int | None = None
+    """The job that has its key: it begins once that one has ended."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Columns that Postgres could not read, and why; they are None here."""
 
@@ -204,6 +222,8 @@ class JobSummary:
     row_key: str | None = None
     table_name: str | None = None
     """As it was when it was attached."""
+    behind: int | None = None
+    """The job that has its key: it begins once that one has ended."""
 
 
 class JobSnapshot(NamedTuple):

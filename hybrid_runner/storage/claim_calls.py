@@ -82,6 +82,14 @@ async def claim_jobs(
     return ClaimResult([] if rows[0]["id"] is None else [Claim(*row) for row in rows], at)
 
 
+async def begin_successor(on: Fetches, claim: Claim) -> str | None:
+    """The key that a job has from now on which waited for it; None: it may not begin, and this
+    claim is void; empty: somebody holds the job, and the claim may stay.
+    """
+    key: str | None = await fetch_value(on, "begin_successor", claim.id, claim.number)
+    return key
+
+
 async def find_due(
     on: Fetches, queue: str, kinds: Kinds, most: int, lanes: Lanes, left_out: Sequence[int]
 ) -> list[Claim]:

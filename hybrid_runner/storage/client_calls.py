@@ -14,10 +14,12 @@ from hybrid_runner.errors import DatabaseError, DatabaseUnavailable
 from hybrid_runner.jsontext import decode
 from hybrid_runner.model.answers import AmendAnswer, CancelAnswer, RetryAnswer
 from hybrid_runner.model.jobs import (
+    NO_LIMITS,
     Enqueued,
     JobStatus,
     JobSummary,
     JobView,
+    KeyLimits,
     NewJob,
     OnConflict,
     State,
@@ -27,7 +29,12 @@ from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_v
 from hybrid_runner.storage.times import with_zone
 
 
-async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqueued:
+async def enqueue_job(
+    on: Fetches,
+    job: NewJob,
+    on_conflict: OnConflict,
+    limits: KeyLimits = NO_LIMITS,
+) -> Enqueued:
     """Store one job."""
     rows = await fetch(
         on,
@@ -48,19 +55,24 @@ async def enqueue_job(on: Fetches, job: NewJob, on_conflict: OnConflict) -> Enqu
         job.max_snoozes,
         job.max_duration,
         job.finish_within,
+        job.start_by,
+        *limits,
     )
     return Enqueued(*rows[0])
 
 
 async def enqueue_many(
-    on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConflict
+    on: Fetches, jobs: Sequence[NewJob], on_conflict: OnConflict, limits: KeyLimits = NO_LIMITS
 ) -> list[Enqueued]:
     """Store many jobs in one statement, in order."""
-    return await enqueue_groups(on, alike(jobs), on_conflict)
+    return await enqueue_groups(on, alike(jobs), on_conflict, limits)
 
 
 async def enqueue_groups(
-    on: Fetches, groups: Sequence[Alike], on_conflict: OnConflict
+    on: Fetches,
+    groups: Sequence[Alike],
+    on_conflict: OnConflict,
+    limits: KeyLimits = NO_LIMITS,
 ) -> list[Enqueued]:
     """Store groups of jobs in one statement, in order.
 
@@ -75,7 +87,7 @@ async def enqueue_groups(
     columns = _columns(groups)
     if any(group.keys is not None for group in groups):
         keys = [key for group in groups for key in group.keys or [None] * len(group.payloads)]
-        rows = await fetch(on, "enqueue_many_keyed", *columns, keys, on_conflict)
+        rows = await fetch(on, "enqueue_many_keyed", *columns, keys, on_conflict, *limits)
         return [Enqueued(*row) for row in rows]
     return [Enqueued(row[0], "inserted") for row in await fetch(on, "enqueue_many", *columns)]
 
@@ -97,6 +109,7 @@ def _pattern(job: NewJob, payloads: Sequence[str]) -> list[Any]:
         job.max_snoozes,
         job.max_duration,
         job.finish_within,
+        job.start_by,
     ]
 
 
@@ -116,7 +129,7 @@ def _columns(groups: Sequence[Alike]) -> list[list[Any] | None]:
     return columns
 
 
-_BUDGETS = 3
+_BUDGETS = 4
 """How many of the last arguments are budgets: few jobs have any."""
 _OUT_OF_MEMORY = "53200"
 CARRIED = ("payload", "data", "progress", "errors", "history", "result")

@@ -12,7 +12,7 @@ from hybrid_runner.model.jobs import NewJob
 from hybrid_runner.model.settlements import Finished, Repeated
 
 _COLUMNS = ("kind", "queue", "key", "priority", "max_attempts", "traceparent", "max_snoozes")
-_TIMES = ("run_at", "finish_by")
+_TIMES = ("run_at", "finish_by", "start_by")
 _DURATIONS = ("delay", "timeout", "max_duration", "finish_within")
 
 

@@ -20,14 +20,22 @@ BEGIN
             THEN 'finished' ELSE 'unknown' END;
     ELSIF job.version IS DISTINCT FROM amend.version THEN
         RETURN 'stale';
-    ELSIF job.state = 'running' THEN
+    -- One whose key begins with '>' has not begun: a worker is just asking whether it may, and asks
+    -- in vain.
+    ELSIF job.state = 'running' AND starts_with(job.key, '>') IS NOT TRUE THEN
         RETURN 'running';
     END IF;
     UPDATE hybrid_runner.jobs AS j SET
         payload = coalesce(amend.payload, j.payload),
         priority = coalesce(amend.priority, j.priority),
-        run_at = coalesce(amend.run_at, j.run_at),
+        -- What sleeps until a key is free is looked at again: the key may have passed it by.
+        run_at = coalesce(amend.run_at, CASE
+            WHEN starts_with(j.key, '>') AND j.run_at = 'infinity' THEN clock_timestamp()
+            ELSE j.run_at
+        END),
         data = coalesce(amend.data, j.data),
+        state = 'queued', claim = NULL, worker_id = NULL, started_at = NULL,
+        attempt = CASE WHEN j.state = 'running' THEN j.attempt - 1 ELSE j.attempt END,
         version = j.version + 1
     WHERE j.id = amend.id
     RETURNING j.run_at INTO job.run_at;

@@ -17,7 +17,8 @@ BEGIN
     END IF;
     -- A job whose worker is dead has nobody to tell: it ends here. Should that worker live after
     -- all, its claim is void.
-    IF job.state = 'running' AND EXISTS (
+    -- One whose key begins with '>' has not begun: a worker is just asking whether it may.
+    IF job.state = 'running' AND starts_with(job.key, '>') IS NOT TRUE AND EXISTS (
         SELECT FROM hybrid_runner.workers AS w
         WHERE w.id = job.worker_id AND w.dead_at IS NULL
             AND w.heartbeat_at + w.lease > clock_timestamp()

@@ -1,4 +1,5 @@
--- enqueue_job: store one job and say what became of its key: inserted, exists or replaced.
+-- enqueue_job: store one job and say what became of its key: inserted, exists, replaced, follows or
+-- collected.
 -- Without a queue it waits in that of the kind's handler. A kind that no worker has declared is
 -- stored all the same: its first worker may be about to start.
 CREATE OR REPLACE FUNCTION hybrid_runner.enqueue_job(
@@ -7,7 +8,9 @@ CREATE OR REPLACE FUNCTION hybrid_runner.enqueue_job(
     max_attempts integer DEFAULT NULL, timeout interval DEFAULT NULL,
     finish_by timestamptz DEFAULT NULL, data jsonb DEFAULT NULL, traceparent text DEFAULT NULL,
     on_conflict text DEFAULT 'exists', max_snoozes integer DEFAULT NULL,
-    max_duration interval DEFAULT NULL, finish_within interval DEFAULT NULL
+    max_duration interval DEFAULT NULL, finish_within interval DEFAULT NULL,
+    start_by timestamptz DEFAULT NULL, max_wait interval DEFAULT NULL,
+    unique_for interval DEFAULT NULL, max_items integer DEFAULT NULL
 ) RETURNS TABLE (id bigint, outcome text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- A key is waited for while somebody's open transaction holds it, and no longer than this.
@@ -26,12 +29,16 @@ DECLARE
     holder hybrid_runner.jobs;
     may_replace boolean := false;
     its_queue text;
+    new hybrid_runner.jobs;
 BEGIN
-    IF enqueue_job.on_conflict IS NULL
-        OR enqueue_job.on_conflict NOT IN ('exists', 'replace', 'error') THEN
-        RAISE EXCEPTION 'on_conflict must be exists, replace or error, not %',
-            coalesce(enqueue_job.on_conflict, 'NULL')
-            USING ERRCODE = 'invalid_parameter_value';
+    IF enqueue_job.on_conflict IS DISTINCT FROM 'exists' OR starts_with(enqueue_job.key, '>')
+        OR num_nonnulls(enqueue_job.start_by, enqueue_job.max_wait, enqueue_job.unique_for,
+            enqueue_job.max_items) > 0 THEN
+        PERFORM hybrid_runner.check_key_use(
+            enqueue_job.key, enqueue_job.on_conflict, enqueue_job.run_at, enqueue_job.delay,
+            enqueue_job.start_by, enqueue_job.max_wait, enqueue_job.unique_for,
+            enqueue_job.max_items);
+        due := least(due, clock_timestamp() + enqueue_job.max_wait);
     END IF;
     IF enqueue_job.run_at IS NOT NULL AND enqueue_job.delay IS NOT NULL THEN
         RAISE EXCEPTION 'give run_at or delay, not both' USING ERRCODE = 'invalid_parameter_value';
@@ -63,17 +70,61 @@ BEGIN
     END IF;
     its_queue := coalesce(enqueue_job.queue, its_queue);
 
+    IF enqueue_job.on_conflict IN ('follow', 'collect') THEN
+        new.kind := enqueue_job.kind;
+        new.payload := coalesce(enqueue_job.payload, '{}');
+        new.queue := its_queue;
+        new.key := enqueue_job.key;
+        new.priority := enqueue_job.priority;
+        new.run_at := due;
+        new.max_attempts := enqueue_job.max_attempts;
+        new.timeout := enqueue_job.timeout;
+        new.finish_by := enqueue_job.finish_by;
+        new.start_by := enqueue_job.start_by;
+        new.data := enqueue_job.data;
+        new.traceparent := trace;
+        new.max_snoozes := enqueue_job.max_snoozes;
+        new.max_duration := enqueue_job.max_duration;
+        new.finish_within := enqueue_job.finish_within;
+        IF enqueue_job.on_conflict = 'collect' AND new.payload = '[]' THEN
+            RAISE EXCEPTION 'collect needs at least one item'
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        RETURN QUERY SELECT j.id, j.outcome FROM hybrid_runner.join_key(
+            new, enqueue_job.on_conflict = 'collect', enqueue_job.max_wait,
+            coalesce(enqueue_job.max_items, 1000)) AS j;
+        RETURN;
+    END IF;
+    IF enqueue_job.unique_for IS NOT NULL THEN
+        enqueue_job.id := hybrid_runner.take_key(enqueue_job.key, enqueue_job.unique_for);
+        IF enqueue_job.id IS NOT NULL THEN
+            IF enqueue_job.on_conflict = 'error' THEN
+                RAISE EXCEPTION 'key % was taken by job %, and is not free yet',
+                    quote_literal(enqueue_job.key), enqueue_job.id
+                    USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_one_live_job_per_key';
+            END IF;
+            enqueue_job.outcome := 'exists';
+            RETURN NEXT;
+            RETURN;
+        END IF;
+    END IF;
+
     FOR tries IN 1..10 LOOP
         INSERT INTO hybrid_runner.jobs AS j
             (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by,
-            data, traceparent, max_snoozes, max_duration, finish_within)
+            data, traceparent, max_snoozes, max_duration, finish_within, start_by)
         VALUES (enqueue_job.kind, coalesce(enqueue_job.payload, '{}'), its_queue,
             enqueue_job.key, enqueue_job.priority, due, enqueue_job.max_attempts,
             enqueue_job.timeout, enqueue_job.finish_by, enqueue_job.data, trace,
-            enqueue_job.max_snoozes, enqueue_job.max_duration, enqueue_job.finish_within)
+            enqueue_job.max_snoozes, enqueue_job.max_duration, enqueue_job.finish_within,
+            enqueue_job.start_by)
         ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
         RETURNING j.id, 'inserted' INTO enqueue_job.id, enqueue_job.outcome;
         IF FOUND THEN
+            IF enqueue_job.unique_for IS NOT NULL THEN
+                UPDATE hybrid_runner.taken_keys AS t SET job_id = enqueue_job.id
+                WHERE t.key = enqueue_job.key;
+            END IF;
             RETURN NEXT;
             RETURN;
         END IF;
@@ -96,6 +147,10 @@ BEGIN
         END IF;
         -- The holder ended between the two statements: the key is free again.
         CONTINUE WHEN holder.id IS NULL;
+        IF enqueue_job.unique_for IS NOT NULL THEN
+            -- A live job has it that did not take it for longer: nor does this call.
+            DELETE FROM hybrid_runner.taken_keys AS t WHERE t.key = enqueue_job.key;
+        END IF;
 
         IF enqueue_job.on_conflict = 'error' THEN
             RAISE EXCEPTION 'key % is held by live job %', quote_literal(enqueue_job.key), holder.id
@@ -114,14 +169,17 @@ BEGIN
         IF may_replace THEN
             UPDATE hybrid_runner.jobs AS j SET
                 kind = enqueue_job.kind, payload = coalesce(enqueue_job.payload, '{}'),
-                queue = its_queue, priority = enqueue_job.priority, run_at = due,
+                queue = its_queue, priority = enqueue_job.priority,
+                run_at = CASE WHEN enqueue_job.max_wait IS NULL THEN due ELSE least(due, greatest(
+                    j.created_at + enqueue_job.max_wait, clock_timestamp())) END,
                 max_attempts = enqueue_job.max_attempts, timeout = enqueue_job.timeout,
                 finish_by = enqueue_job.finish_by, data = enqueue_job.data, traceparent = trace,
                 max_snoozes = enqueue_job.max_snoozes, max_duration = enqueue_job.max_duration,
-                finish_within = enqueue_job.finish_within,
+                finish_within = enqueue_job.finish_within, start_by = enqueue_job.start_by,
                 attempt = 0, snoozes = 0, began_at = NULL, waits_for = NULL, errors = NULL,
                 history = NULL, version = j.version + 1
-            WHERE j.id = holder.id AND j.state <> 'running';
+            WHERE j.id = holder.id AND j.state <> 'running'
+            RETURNING j.run_at INTO due;
             IF FOUND THEN -- else it was claimed meanwhile: it exists
                 PERFORM hybrid_runner.ring(its_queue, due);
                 PERFORM hybrid_runner.publish(its_queue, enqueue_job.kind, holder.id);

@@ -43,14 +43,15 @@ BEGIN
             made AS (
                 INSERT INTO hybrid_runner.jobs AS j (
                     id, kind, payload, queue, key, priority, run_at, max_attempts, timeout,
-                    finish_by, data, traceparent, max_snoozes, max_duration, finish_within
+                    finish_by, data, traceparent, max_snoozes, max_duration, finish_within,
+                    start_by
                 )
                 SELECT
                     n.id, r.kind, n.job -> 'payload',
                     coalesce(r.queue, k.queue, 'default'), n.key, coalesce(r.priority, 5),
                     coalesce(r.run_at, clock_timestamp() + coalesce((n.job ->> 'delay')::interval, interval '0')),
                     r.max_attempts, r.timeout, r.finish_by, n.job -> 'data', r.traceparent,
-                    r.max_snoozes, r.max_duration, r.finish_within
+                    r.max_snoozes, r.max_duration, r.finish_within, r.start_by
                 FROM new AS n
                 CROSS JOIN LATERAL jsonb_populate_record(
                     NULL::hybrid_runner.jobs, n.job - ARRAY['payload', 'data']) AS r

@@ -134,6 +134,17 @@ CREATE TRIGGER ring_for_inserted_jobs AFTER INSERT ON hybrid_runner.jobs
 REFERENCING NEW TABLE AS inserted
 FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_inserted_jobs();
 
+-- Keys that stay taken for a while, even if the job that took them has ended: only who asks for
+-- that reads or writes it.
+CREATE TABLE hybrid_runner.taken_keys (
+    key text PRIMARY KEY,
+    -- which job took it; it may be forgotten since
+    job_id bigint NOT NULL,
+    until timestamptz NOT NULL,
+    taken_by text NOT NULL DEFAULT session_user
+);
+CREATE INDEX taken_keys_by_time ON hybrid_runner.taken_keys (until);
+
 -- Ended jobs live apart, so the live table stays as small as the backlog. They are forgotten by
 -- state and kind, by dropping partitions: the archive is divided by state first, then by hours,
 -- days or months. The columns are those of jobs and three more.
@@ -618,7 +629,7 @@ CREATE TABLE hybrid_runner.duties (
 INSERT INTO hybrid_runner.duties (name, every) VALUES
     ('partitions', '1 hour'), ('orphaned_jobs', '10 minutes'), ('prune', '10 minutes'),
     ('growth', '10 minutes'), ('queue_depths', '30 seconds'), ('unknown_kinds', '3 minutes'),
-    ('expired_jobs', '1 minute'), ('signals', '30 seconds');
+    ('expired_jobs', '1 minute'), ('signals', '30 seconds'), ('keys', '1 minute');
 
 -- Rows that are locked and never changed. Advisory locks would do if not every login could take
 -- them.

@@ -1,6 +1,7 @@
 -- get_job: one job, live or archived; of payload, data, progress, errors, history and result, those
 --   that are named.
 -- $1 int8 id, $2 text[] carried
+-- odd: a job with the key `>k` waits for the end of the one that has the key k.
 -- odd: what is not named is not read: it may be large, or be damaged.
 SELECT
     id, queue, kind, priority, CASE WHEN 'payload' = ANY ($2) THEN payload END AS payload, CASE WHEN 'data' = ANY ($2) THEN data END AS data,
@@ -9,7 +10,8 @@ SELECT
     started_at, CASE WHEN 'progress' = ANY ($2) THEN progress END AS progress, CASE WHEN 'errors' = ANY ($2) THEN errors END AS errors,
     CASE WHEN 'history' = ANY ($2) THEN history END AS history, version,
     cancel_requested_at, created_at, finished_at, CASE WHEN 'result' = ANY ($2) THEN result END AS result, followed_by,
-    source, row_key, schedule, tick, (SELECT t.relation_name FROM hybrid_runner.sources AS t WHERE t.id = job.source) AS table_name
+    source, row_key, schedule, tick, (SELECT t.relation_name FROM hybrid_runner.sources AS t WHERE t.id = job.source) AS table_name,
+    CASE WHEN key LIKE '>%' AND state = 'queued' THEN (SELECT h.id FROM hybrid_runner.jobs AS h WHERE h.key = pg_catalog.substr(job.key, 2)) END AS behind
 FROM (
     SELECT j.*, NULL::timestamptz AS finished_at, NULL::jsonb AS result, NULL::bigint[] AS followed_by FROM hybrid_runner.jobs AS j WHERE j.id = $1
     UNION ALL

@@ -20,7 +20,7 @@ from hybrid_runner.settings import SettingOptions
 from tests.docs.blocks import ROOT
 from tests.support.working import runner
 
-NOT_OF_THE_JOB = {"connection", "on_conflict"}
+NOT_OF_THE_JOB = {"connection", "on_conflict", "max_wait", "max_items", "unique_for"}
 
 
 def test_the_page_has_every_option_with_its_text() -> None:

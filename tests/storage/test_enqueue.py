@@ -138,7 +138,8 @@ async def test_a_time_and_a_delay_together_are_refused(function: str, database: 
 
 async def test_an_unknown_way_to_handle_conflicts_is_refused(database: Connection) -> None:
     with pytest.raises(
-        EnqueueError, match="on_conflict must be exists, replace or error, not perhaps"
+        EnqueueError,
+        match="on_conflict must be exists, replace, error, follow or collect, not perhaps",
     ):
         await client_calls.enqueue_job(database, NewJob("work"), "perhaps")  # type: ignore[arg-type]  # that is the point
 

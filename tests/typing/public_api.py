@@ -19,6 +19,7 @@ from hybrid_runner import (
     Backoff,
     Cancel,
     CancelAnswer,
+    CollectOptions,
     Columns,
     Confirmations,
     DeclaredSchedule,
@@ -52,6 +53,7 @@ from hybrid_runner import (
     Words,
     Worker,
     WorkerStatus,
+    key_of,
 )
 from hybrid_runner.resilience import (
     Adapt,
@@ -368,6 +370,51 @@ async def enqueues(
     await app.enqueue(brief, Thumbnail(url="a"), on_conflict="ignore")  # type: ignore[call-overload]
     await app.enqueue(brief, Thumbnail(url="a"), prioriti=3)  # type: ignore[call-overload]
     await app.enqueue(brief, Thumbnail(url="a"), run_at="tomorrow")  # type: ignore[call-overload]
+
+
+# --- keys
+
+
+@app.job("reindex", unique=("year",))
+async def reindex(payload: list[Report], job: Job) -> int:
+    return len(payload)
+
+
+assert_type(reindex, JobKind[list[Report], int])
+assert_type(key_of(brief, Thumbnail(url="a"), "url"), str)
+assert_type(key_of("brief", {"url": "a"}), str)
+
+
+async def keys_are_taken() -> None:
+    handle = await app.enqueue(
+        reindex,
+        Report(2026),
+        on_conflict="collect",
+        delay="2s",
+        max_wait="30s",
+        max_items=100,
+        start_by=datetime.now(UTC),
+    )
+    assert_type(handle, JobHandle[int])
+    assert_type(
+        await app.enqueue(reindex, [Report(2026)], on_conflict="collect", key="reports"),
+        JobHandle[int],
+    )
+    assert_type(
+        await app.enqueue_many(reindex, [Report(2026)], on_conflict="collect"), list[Enqueued]
+    )
+    await app.enqueue_many(
+        reindex, [[Report(2026)], [Report(2027)]], key=lambda _: "reports", on_conflict="collect"
+    )
+    options: CollectOptions = {"key": "reports", "max_items": 100}
+    await app.enqueue(reindex, Report(2026), on_conflict="collect", **options)
+    await app.enqueue(brief, Thumbnail(url="a"), key="a", on_conflict="follow")
+    await app.enqueue(brief, Thumbnail(url="a"), key="a", unique_for="1h")
+
+    await app.enqueue(reindex, Report(2026))  # type: ignore[misc]
+    await app.enqueue(reindex, Thumbnail(url="a"), on_conflict="collect")  # type: ignore[call-overload]
+    await app.enqueue(brief, Thumbnail(url="a"), on_conflict="gather")  # type: ignore[call-overload]
+    await app.enqueue(brief, Thumbnail(url="a"), max_items="many")  # type: ignore[call-overload]
 
 
 async def options_can_be_kept() -> None:

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import logging
 import sys
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 from hybrid_runner.cli.json_arguments import payload_of, read_json
 from hybrid_runner.cli.names import kind_name, queue_name
@@ -25,6 +25,7 @@ from hybrid_runner.cli.waiting import waiting
 from hybrid_runner.client.handle import JobHandle
 from hybrid_runner.client.kind_names import LOGGER
 from hybrid_runner.errors import KeyTaken, RunnerError
+from hybrid_runner.handlers.key_use import MOST_ITEMS, WORDS
 from hybrid_runner.handlers.options import EnqueueOptions, option_texts
 from hybrid_runner.model.jobs import JobStatus
 from hybrid_runner.runner import Runner
@@ -59,7 +60,7 @@ def _add_options(parser: Parser) -> None:
     arguments: dict[str, dict[str, Any]] = {
         "queue": {"type": queue_name},
         "key": {},
-        "on_conflict": {"choices": ("exists", "replace", "error")},
+        "on_conflict": {"choices": WORDS},
         "priority": {"type": whole(0, 9), "metavar": "0-9"},
         "run_at": {"type": moment, "metavar": "TIME"},
         "delay": {"type": duration, "metavar": "DURATION"},
@@ -69,6 +70,10 @@ def _add_options(parser: Parser) -> None:
         "max_snoozes": {"type": whole(0, 2**31 - 1), "metavar": "N"},
         "max_duration": {"type": positive_duration, "metavar": "DURATION"},
         "finish_within": {"type": positive_duration, "metavar": "DURATION"},
+        "start_by": {"type": moment, "metavar": "TIME"},
+        "max_wait": {"type": positive_duration, "metavar": "DURATION"},
+        "max_items": {"type": whole(1, MOST_ITEMS), "metavar": "N"},
+        "unique_for": {"type": positive_duration, "metavar": "DURATION"},
         "data": {"type": _data, "metavar": "JSON"},
     }
     when = parser.add_mutually_exclusive_group()
@@ -143,11 +148,17 @@ async def _wait(
 
 
 def _enqueued(handle: JobHandle[Any], key: str | None) -> str:
-    return (
-        f"exists: it holds the key {key!r}, nothing was stored"
-        if handle.enqueued == "exists"
-        else handle.enqueued
-    )
+    match handle.enqueued:
+        case "exists":
+            return f"exists: it holds the key {key!r}, nothing was stored"
+        case "follows":
+            return f"follows: it begins when the job that holds the key {key!r} has ended"
+        case "collected":
+            return "collected: it waits, and has these items too"
+        case "inserted" | "replaced":
+            return handle.enqueued
+        case _:
+            assert_never(handle.enqueued)
 
 
 @checked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context, copy_context
@@ -10,6 +11,7 @@ from opentelemetry import trace
 from opentelemetry.context import attach
 from opentelemetry.trace import SpanKind
 
+from hybrid_runner.model.jobs import Enqueued
 from hybrid_runner.telemetry.tracing.current import span_context
 from hybrid_runner.telemetry.tracing.trace_ids import TraceContext, parse
 
@@ -20,18 +22,25 @@ class PublishSpan:
     """The span of one call that enqueues, and the `traceparent` for the rows."""
 
     def __init__(
-        self, traceparent: str | None, set_attribute: Callable[[str, int | str], None]
+        self, traceparent: str | None, set_attribute: Callable[[str, int | str], None] | None
     ) -> None:
         self.traceparent = traceparent
         """None: each job starts a trace of its own."""
         self._set_attribute = set_attribute
 
-    def set_result(self, ids: Sequence[int], outcome: str = "") -> None:
-        """Note the ids of the jobs, and whether they are new."""
-        if len(ids) == 1:
-            self._set_attribute("messaging.message.id", str(ids[0]))
-        if outcome:
-            self._set_attribute("hybrid_runner.enqueued", outcome)
+    def set_result(self, enqueued: Sequence[Enqueued]) -> None:
+        """Note what became of the jobs: of one which it is, of several how many are not new."""
+        note = self._set_attribute
+        if note is None:
+            return
+        match enqueued:
+            case [(job_id, answer)]:
+                note("messaging.message.id", str(job_id))
+                note("hybrid_runner.enqueued", answer)
+            case _:
+                for answer, count in Counter(job.enqueued for job in enqueued).items():
+                    if answer != "inserted":
+                        note(f"hybrid_runner.enqueued.{answer}", count)
 
 
 @contextmanager
@@ -41,7 +50,7 @@ def publish_span(queue: str, kind: str, count: int | None = None) -> Iterator[Pu
     """
     caller = trace.get_current_span().get_span_context()
     if not has_tracer_provider():
-        yield PublishSpan(_traceparent(caller), lambda _name, _value: None)
+        yield PublishSpan(_traceparent(caller), None)
         return
     attributes: dict[str, str | int] = {
         "messaging.system": "hybrid_runner",
