@@ -106,7 +106,7 @@ async def test_a_handler_that_holds_the_event_loop_holds_up_no_tick(
         began.set()
         with psycopg.connect(dsn, autocommit=True) as connection:
             count = "SELECT count(*) FROM hybrid_runner.schedules WHERE fired > 3"
-            while not connection.execute(count).fetchone()[0]:  # type: ignore[index]  # noqa: ASYNC210
+            while not connection.execute(count).fetchone()[0]:  # type: ignore[index]
                 began.wait(0.01)
         seen.append(1)
 
