@@ -92,10 +92,11 @@ async def test_what_cannot_be_is_refused_in_one_short_line(
         key, value = part.split(" => ", 1)
         given[key] = value
     called = ", ".join(f"{key} => {value}" for key, value in given.items())
+    columns, values = ", ".join(given), ", ".join(given.values())
     said = []
     for statement in (
         f"SELECT hybrid_runner.schedule({called})",
-        f"INSERT INTO hybrid_runner.schedules ({', '.join(given)}) VALUES ({', '.join(given.values())})",
+        f"INSERT INTO hybrid_runner.schedules ({columns}) VALUES ({values})",
     ):
         if "2000000000" in statement and "INSERT" in statement:
             continue  # which the type of the column refuses

@@ -14,6 +14,7 @@ from tests.support.tick_clock import HOUR, NOON, Schedules
 
 Connected = Callable[[Login], Awaitable[Connection]]
 HOURLY = "SELECT hybrid_runner.schedule('s', 'work', every => '1 hour')"
+INSERT = "INSERT INTO hybrid_runner.schedules (name, kind, every"
 DECLARE = """
 SELECT * FROM hybrid_runner.declare_schedules(
     '{s}', '{work}', '{"{}"}', ARRAY[NULL], '{2 hours}', ARRAY[NULL::timestamptz], '{UTC}',
@@ -84,9 +85,9 @@ async def test_a_producer_changes_its_own_schedules_alone(
 @pytest.mark.parametrize(
     "statement",
     [
-        "INSERT INTO hybrid_runner.schedules (name, kind, every, made_by) VALUES ('x', 'w', '1h', 'root')",
-        "INSERT INTO hybrid_runner.schedules (name, kind, every, declared) VALUES ('x', 'w', '1h', true)",
-        "INSERT INTO hybrid_runner.schedules (name, kind, every, next_at) VALUES ('x', 'w', '1h', now())",
+        f"{INSERT}, made_by) VALUES ('x', 'w', '1h', 'root')",
+        f"{INSERT}, declared) VALUES ('x', 'w', '1h', true)",
+        f"{INSERT}, next_at) VALUES ('x', 'w', '1h', now())",
         "UPDATE hybrid_runner.schedules SET next_at = now()",
         "DELETE FROM hybrid_runner.schedules",
         "SELECT payload FROM hybrid_runner.schedules",
