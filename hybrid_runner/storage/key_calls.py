@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
 
-
 Place = tuple[str, int]
 """Behind which kind and id to go on."""
 START: Place = ("", 0)
