@@ -65,8 +65,9 @@ BEGIN
         GRANT SELECT, INSERT, UPDATE, DELETE ON
             hybrid_runner.unreported_ends, hybrid_runner.waits
             TO hybrid_runner_worker;
-        GRANT SELECT, DELETE ON hybrid_runner.signals, hybrid_runner.taken_keys
-            TO hybrid_runner_worker;
+        GRANT SELECT, DELETE ON hybrid_runner.signals TO hybrid_runner_worker;
+        -- who deletes what nobody holds needs the right to lock it
+        GRANT SELECT, UPDATE, DELETE ON hybrid_runner.taken_keys TO hybrid_runner_worker;
         GRANT INSERT (key, payload) ON hybrid_runner.signals TO hybrid_runner_worker;
         GRANT SELECT, INSERT ON hybrid_runner.archive TO hybrid_runner_worker;
         GRANT SELECT ON hybrid_runner.callback_secret TO hybrid_runner_worker;
