@@ -96,9 +96,7 @@ async def works(
             await key_calls.give_free_keys(on)
 
 
-async def run(
-    on: Connection, key: str, taken: Claim, said: History, chance: random.Random
-) -> None:
+async def run(on: Connection, key: str, taken: Claim, said: History, chance: random.Random) -> None:
     """One run; put back some times before it is completed."""
     said.begin(key, taken.id)
     await asyncio.sleep(chance.choice((0, 0.002, 0.02)))
@@ -128,9 +126,7 @@ async def test_after_the_last_call_of_a_burst_a_run_begins_that_sees_it(
         asyncio.create_task(works(await another(), f"w{n}", said, random.Random(seed + n), done))
         for n in range(3)
     ]
-    callers = [
-        calls(await another(), how, said, random.Random(100 * seed + n)) for n in range(4)
-    ]
+    callers = [calls(await another(), how, said, random.Random(100 * seed + n)) for n in range(4)]
     await asyncio.gather(*callers)
     done.set()
     await asyncio.gather(*workers)
