@@ -575,6 +575,19 @@ DECLARE
     line text;
     is_new boolean := TG_OP = 'INSERT';
 BEGIN
+    -- fire_schedules pauses a row that it cannot read: that must not fail for the same reason.
+    IF TG_OP = 'UPDATE' AND new.paused_at IS NOT NULL AND new.ticked_until = old.ticked_until AND (
+        new.name, new.kind, new.queue, new.payload, new.priority, new.max_attempts, new.timeout,
+        new.cron, new.every, new.at, new.timezone, new.overlap, new.missed, new.catch_up,
+        new.jitter, new.starts_at, new.ends_at
+    ) IS NOT DISTINCT FROM (
+        old.name, old.kind, old.queue, old.payload, old.priority, old.max_attempts, old.timeout,
+        old.cron, old.every, old.at, old.timezone, old.overlap, old.missed, old.catch_up,
+        old.jitter, old.starts_at, old.ends_at
+    ) THEN
+        new.version := old.version + 1;
+        RETURN new;
+    END IF;
     BEGIN
         PERFORM hybrid_runner.check_name('name', new.name, 128);
         PERFORM hybrid_runner.check_name('kind', new.kind, 128);
@@ -719,19 +732,18 @@ BEGIN
 
         EXCEPTION
             WHEN invalid_parameter_value THEN
-                NULL;
+                meant := hybrid_runner.nearest_word(zone, ARRAY(
+                    SELECT n.name FROM pg_timezone_names AS n WHERE n.name LIKE '%/%'
+                        AND n.name !~ '^(posix|right|Etc)/'
+                    ORDER BY n.name
+                ));
 
         END;
-
-        meant := hybrid_runner.nearest_word(zone, ARRAY(
-            SELECT n.name FROM pg_timezone_names AS n WHERE n.name !~ '^(posix|right|Etc)/'
-            ORDER BY n.name
-        ));
 
     END IF;
 
     RAISE EXCEPTION 'timezone: there is no %: %', hybrid_runner.shown(zone), CASE
-        WHEN meant IS NULL OR lower(meant) = lower(zone) THEN 'name a place, such as Europe/Paris, or UTC'
+        WHEN meant IS NULL THEN 'name a place, such as Europe/Paris, or UTC'
         ELSE 'did you mean ' || quote_literal(meant) || '?'
     END USING ERRCODE = 'invalid_parameter_value';
 
@@ -796,6 +808,7 @@ $$;
 CREATE FUNCTION hybrid_runner.cron_ticks(cron text, zone text, since timestamp with time zone, until timestamp with time zone, most integer) RETURNS timestamp with time zone[]
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 DECLARE
     f record;
@@ -1745,13 +1758,12 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.fire_schedule(its hybrid_runner.schedules) RETURNS TABLE(schedule text, tick timestamp with time zone, outcome text, ticks integer, job_id bigint, late interval)
+CREATE FUNCTION hybrid_runner.fire_schedule(its hybrid_runner.schedules, moment timestamp with time zone) RETURNS TABLE(schedule text, tick timestamp with time zone, outcome text, ticks integer, job_id bigint, late interval)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 #variable_conflict use_column
 DECLARE
-    moment timestamptz := hybrid_runner.tick_clock();
     due timestamptz := CASE WHEN its.next_at <= moment THEN its.next_at END;
     -- what is due: the ticks that are to have a job each, for how many each of these stands, and
     -- how many are to have none
@@ -1863,11 +1875,19 @@ CREATE FUNCTION hybrid_runner.fire_schedules(most integer DEFAULT 100) RETURNS T
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
+    SET plan_cache_mode TO 'force_generic_plan'
     AS $$
 #variable_conflict use_column
 DECLARE
     its hybrid_runner.schedules;
     moment timestamptz := hybrid_runner.tick_clock();
+    coming timestamptz;
+    names text[] := '{}';
+    dues timestamptz[] := '{}';
+    nexts timestamptz[] := '{}';
+    others text[] := '{}';
+    written text[];
+    jobs bigint[];
     line text;
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.schedules) THEN
@@ -1892,10 +1912,82 @@ BEGIN
         LIMIT least(greatest(fire_schedules.most, 0), 1000)
         FOR UPDATE OF s SKIP LOCKED
     LOOP
+        coming := moment;
+        IF its.waiting_ticks IS NULL AND its.next_at BETWEEN moment - interval '1 minute' AND moment THEN
+            its.ticked_until := its.next_at;
+            its.last_tick := its.next_at;
+            BEGIN
+                coming := hybrid_runner.tick_after(its);
+            EXCEPTION
+                WHEN OTHERS THEN
+                    NULL; -- which fire_schedule finds as well
+            END;
+        END IF;
+        IF coming <= moment THEN
+            others := others || its.name;
+        ELSE
+            names := names || its.name;
+            dues := dues || its.next_at;
+            nexts := nexts || coming;
+        END IF;
+    END LOOP;
+
+    BEGIN
+        -- A new statement: it sees whatever was committed before these rows were locked.
+        WITH due AS (
+            SELECT u.name, u.tick, u.coming FROM unnest(names, dues, nexts) AS u (name, tick, coming)
+        ),
+        made AS (
+            INSERT INTO hybrid_runner.jobs AS j (
+                kind, payload, queue, priority, run_at, max_attempts, timeout, traceparent,
+                enqueued_by, schedule, tick
+            )
+            SELECT
+                s.kind, s.payload, coalesce(s.queue, k.queue, 'default'), s.priority,
+                CASE WHEN s.jitter = interval '0' THEN d.tick
+                    ELSE hybrid_runner.jittered(s.name, d.tick, s.jitter) END,
+                s.max_attempts, s.timeout, NULL, s.made_by, s.name, d.tick
+            FROM due AS d
+            JOIN hybrid_runner.schedules AS s ON s.name = d.name
+            LEFT JOIN hybrid_runner.kinds AS k ON k.name = s.kind
+            WHERE s.overlap = 'allow' OR NOT EXISTS (
+                SELECT FROM hybrid_runner.jobs AS live WHERE live.schedule = d.name
+            )
+            RETURNING j.id, j.schedule
+        ),
+        done AS (
+            UPDATE hybrid_runner.schedules AS s SET
+                next_at = d.coming, ticked_until = d.tick, last_tick = d.tick,
+                last_job = coalesce(m.id, s.last_job),
+                fired = s.fired + CASE WHEN m.id IS NULL THEN 0 ELSE 1 END,
+                skipped = s.skipped + CASE WHEN m.id IS NULL THEN 1 ELSE 0 END
+            FROM due AS d
+            LEFT JOIN made AS m ON m.schedule = d.name
+            WHERE s.name = d.name AND (m.id IS NOT NULL OR s.overlap = 'skip')
+            RETURNING s.name, m.id
+        )
+        SELECT array_agg(d.name), array_agg(d.id) INTO written, jobs FROM done AS d;
+    EXCEPTION
+        WHEN data_exception OR integrity_constraint_violation OR plpgsql_error
+            OR program_limit_exceeded OR syntax_error_or_access_rule_violation THEN
+            written := '{}';
+            jobs := '{}';
+    END;
+    RETURN QUERY
+    SELECT w.name, d.tick, CASE WHEN w.id IS NULL THEN 'skipped' ELSE 'fired' END, 1, w.id,
+        moment - d.tick
+    FROM unnest(written, jobs) AS w (name, id)
+    JOIN unnest(names, dues) AS d (name, tick) ON d.name = w.name;
+
+    FOR its IN
+        SELECT s.* FROM unnest(names || others) AS u (name)
+        JOIN hybrid_runner.schedules AS s ON s.name = u.name
+        WHERE u.name <> ALL (coalesce(written, '{}'))
+    LOOP
         BEGIN
             RETURN QUERY
             SELECT f.schedule, f.tick, f.outcome, f.ticks, f.job_id, f.late
-            FROM hybrid_runner.fire_schedule(its) AS f;
+            FROM hybrid_runner.fire_schedule(its, moment) AS f;
         EXCEPTION
             WHEN OTHERS THEN
                 -- What is wrong with the row, and not with the server or the moment, would be wrong
@@ -2673,8 +2765,7 @@ BEGIN
         AND (NOT s.declared OR s.name IN (SELECT hybrid_runner.declared_now()))
     ORDER BY s.next_at
     LIMIT 1;
-    RETURN CASE WHEN coming IS NOT NULL
-        THEN greatest(coming - hybrid_runner.tick_clock(), interval '0') END;
+    RETURN coming - hybrid_runner.tick_clock();
 END
 $$;
 
@@ -5890,7 +5981,7 @@ GRANT ALL ON FUNCTION hybrid_runner.find_lockers(relation regclass, xmax text) T
 
 GRANT ALL ON FUNCTION hybrid_runner.find_lockers(relation regclass, xmax text) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.fire_schedule(its hybrid_runner.schedules) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.fire_schedule(its hybrid_runner.schedules, moment timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.fire_schedules(most integer) FROM PUBLIC;
 

@@ -112,6 +112,8 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     if state == "3D000":
         return DatabaseError(f"{line}: create it, or correct the DSN")
     if state == "42501":
+        if line.startswith("schedule "):  # it says whose it is
+            return DatabaseError(line)
         is_of_owner = line.startswith("must be owner")
         return needs_owner(error) if is_of_owner else _forbidden(line)
     if state in _MISSING_STATES and (missing := _missing(line)) is not None:

@@ -6,6 +6,7 @@ CREATE OR REPLACE FUNCTION hybrid_runner.cron_ticks(
     cron text, zone text, since timestamptz, until timestamptz, most integer
 ) RETURNS timestamptz[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = 'force_generic_plan'
 AS $$
 DECLARE
     f record;

@@ -3,13 +3,12 @@
 -- One row for each outcome: `ticks` of them, of which `tick` is the last one; without a job if it
 -- waits for the end of the one that lives.
 CREATE OR REPLACE FUNCTION hybrid_runner.fire_schedule(
-    its hybrid_runner.schedules
+    its hybrid_runner.schedules, moment timestamptz
 ) RETURNS TABLE (schedule text, tick timestamptz, outcome text, ticks integer, job_id bigint, late interval)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    moment timestamptz := hybrid_runner.tick_clock();
     due timestamptz := CASE WHEN its.next_at <= moment THEN its.next_at END;
     -- what is due: the ticks that are to have a job each, for how many each of these stands, and
     -- how many are to have none

@@ -1,5 +1,5 @@
--- next_tick: how long until a schedule can fire, zero if one can now; NULL: none ever will as it
--- is.
+-- next_tick: how long until a schedule can fire, less than zero if it should have; NULL: none ever
+-- will as it is.
 CREATE OR REPLACE FUNCTION hybrid_runner.next_tick() RETURNS interval
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -24,7 +24,6 @@ BEGIN
         AND (NOT s.declared OR s.name IN (SELECT hybrid_runner.declared_now()))
     ORDER BY s.next_at
     LIMIT 1;
-    RETURN CASE WHEN coming IS NOT NULL
-        THEN greatest(coming - hybrid_runner.tick_clock(), interval '0') END;
+    RETURN coming - hybrid_runner.tick_clock();
 END
 $$;

@@ -46,7 +46,7 @@ async def asked(
 ) -> list[dict[str, object]]:
     """What the query of a question answers."""
     text = statements_of(title)[0].replace(":job", str(job)).replace(":'key'", f"'{key}'")
-    text = text.replace(":'row'", "'7'")
+    text = text.replace(":'row'", "'7'").replace(":'schedule'", "'nightly'")
     return [dict(row) for row in await database.fetch(text)]
 
 
@@ -141,6 +141,18 @@ async def test_a_row_of_an_attached_table(database: Connection) -> None:
     )
     [answer] = await asked(database, title, 0)
     assert (answer["job"], answer["why"]) == (None, "somebody holds the row")
+
+
+async def test_a_schedule_that_has_not_fired(database: Connection) -> None:
+    title = "Its schedule has not fired"
+    assert await asked(database, title, 0) == []
+    await database.execute(
+        "SELECT hybrid_runner.schedule('nightly', 'report', cron => '30 2 * * *');"
+        " SELECT hybrid_runner.pause_schedule('nightly')"
+    )
+    [answer] = await asked(database, title, 0)
+    assert answer["paused_at"] is not None
+    assert (answer["live_workers"], answer["declared"], answer["last_job"]) == ([], False, None)
 
 
 async def test_how_long_ended_jobs_are_kept(database: Connection) -> None:

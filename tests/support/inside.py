@@ -481,6 +481,11 @@ async def put_back(rescuer: Rescuer, database: Connection, jobs: list[Requeued])
     return await rescuer._settle(database, jobs)
 
 
+def looks_for_ticks_at(worker: Worker) -> float | None:
+    """When its timer of schedules goes off."""
+    return worker._station.membership.upkeep.ticks._timer.looks_at
+
+
 def rescue_first(worker: Worker) -> None:
     """Have the next news make the worker rescue what earlier ones left behind."""
     worker._station.membership.upkeep.rescue_first = True

@@ -73,6 +73,11 @@ FOR_UPKEEP = FOR_SETTLING
 """Settings of the session that does upkeep."""
 
 
+# What fires schedules plans many small statements, each of which has one good plan.
+FOR_TICKS = FOR_UPKEEP | {"plan_cache_mode": "force_generic_plan"}
+"""Settings of the session that fires schedules."""
+
+
 def for_heartbeat(patience: float) -> dict[str, str]:
     """Settings of the heartbeat's session; `patience`: how many seconds a statement may take.
 

@@ -15,14 +15,14 @@ from hybrid_runner.model.ticks import FiredTick, TickOutcome
 from hybrid_runner.policy.tick_order import TickTimer, looks, place
 from hybrid_runner.storage import tick_calls
 from hybrid_runner.storage.connections.lazy import LazyConnection
-from hybrid_runner.storage.connections.session_settings import FOR_UPKEEP, named
+from hybrid_runner.storage.connections.session_settings import FOR_TICKS, named
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics.tick_counters import TickCounters
 from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.schedules")
 
-MOST: Final = 100
+MOST: Final = 50
 """Schedules that one look fires: it has locks on their rows meanwhile."""
 _LINGER = 75.0
 """Seconds for which the connection is kept: whoever fires every minute need not connect each time.
@@ -37,7 +37,7 @@ class TickLoop:
     """
 
     def __init__(self, dsn: str) -> None:
-        self._connection = LazyConnection(dsn, named("ticks", FOR_UPKEEP), linger=_LINGER)
+        self._connection = LazyConnection(dsn, named("ticks", FOR_TICKS), linger=_LINGER)
         self._timer = TickTimer()
         self._place = 0
         self._loop: asyncio.AbstractEventLoop | None = None
