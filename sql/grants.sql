@@ -83,7 +83,7 @@ BEGIN
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
             hybrid_runner.key_of,
-            hybrid_runner.begin_successor, hybrid_runner.pass_keys,
+            hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.let_go,
             hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.cancel,
             hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.take_ended,
             hybrid_runner.store_follow_ups, hybrid_runner.ended_payload, hybrid_runner.ring,
@@ -148,7 +148,7 @@ BEGIN
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
             hybrid_runner.key_of,
-            hybrid_runner.begin_successor, hybrid_runner.pass_keys,
+            hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.let_go,
             hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.amend,
             hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs,
             hybrid_runner.take_ended, hybrid_runner.store_follow_ups, hybrid_runner.ended_payload,
