@@ -1,5 +1,5 @@
-"""Interleavings of those who fire a schedule, end its job and change it: real sessions, production's
-functions, every order of their steps.
+"""Interleavings of those who fire a schedule, end its job and change it: real sessions, the
+functions of production, every order of their steps.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Seen:
             and counted + row["skipped"] + row["dropped"] != 2,
             "a tick waits for nothing": row["waiting_ticks"] is not None,
             "nobody was told": self.is_stranded,
-            "an end had to wait": self.waiting,
+            # As for anybody who cancels it: for a statement of whoever replaces it.
+            "an end had to wait": self.waiting and overlap != "replace",
             "an error": bool(self.errors),
         }
         return {what for what, is_so in found.items() if is_so}

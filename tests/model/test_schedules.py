@@ -41,6 +41,8 @@ async def play(
     theatre = await Theatre.of(schedules, list(scripts), another)
     found = {}
     for order in orders({name: len(steps) for name, steps in scripts.items()}):
+        if scripts.get("again") == scripts["fire"] and order.index("again") < order.index("fire"):
+            continue  # the same with their names exchanged
         seen = await theatre.play(overlap, scripts, order)
         if faults := seen.faults(overlap):
             found[order] = faults
@@ -53,8 +55,13 @@ async def schedules(database: Connection) -> Schedules:
     return await Schedules(database).begin()
 
 
-@pytest.mark.parametrize("overlap", ["skip", "queue", "allow", "replace"])
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize(
+    ("story", "overlap"),
+    [
+        *(("two fire while the job ends", overlap) for overlap in ("skip", "allow")),
+        *((story, overlap) for story in STORIES for overlap in ("queue", "replace")),
+    ],
+)
 async def test_each_tick_has_one_job_in_every_order(
     schedules: Schedules, another: Opened, story: str, overlap: str
 ) -> None:
