@@ -51,7 +51,7 @@ _LOST = (
 
 
 _KEY_INDEX = "jobs_one_live_job_per_key"
-_ENQUEUE = "function hybrid_runner.enqueue_job("
+_ENQUEUE = "function hybrid_runner.enqueue_job"
 
 
 def translate(error: BaseException) -> RunnerError:

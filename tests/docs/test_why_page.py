@@ -16,6 +16,8 @@ import pytest
 from hybrid_runner import Runner, Snooze
 from hybrid_runner.cli import make_parser
 from hybrid_runner.embedded.binaries import psql_command
+from hybrid_runner.model.jobs import NewJob
+from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from tests.docs.blocks import ROOT, blocks
@@ -314,6 +316,14 @@ async def test_a_job_that_waits_for_a_signal(database: Connection, dsn: str) -> 
         title, row = await first_answer(database, handle.id)
     assert title == "5. Is it due?"
     assert (row["waits_for"], row["snoozes"], row["what"]) == ("paid:7", 1, "snooze")
+
+
+async def test_a_job_that_waits_for_the_one_that_has_its_key(database: Connection) -> None:
+    holder = (await running(database, "k")).id
+    behind = await client_calls.enqueue_job(database, NewJob("work", key="k"), "follow")
+    title, row = await first_answer(database, behind.id)
+    assert title == "5. Is it due?"
+    assert (behind.enqueued, row["behind"]) == ("follows", holder)
 
 
 async def test_others_that_are_more_urgent(database: Connection) -> None:

@@ -84,7 +84,8 @@ async def test_a_schedule_that_is_made_in_sql_fires_by_its_ring(
 
 
 async def test_a_deaf_worker_fires_by_its_heartbeat(dsn: str, database: Connection) -> None:
-    async with working(noting(dsn, [], poll_base="200ms", poll_cap="200ms", **OFTEN, **DEAD_END), deaf=True):
+    app = noting(dsn, [], poll_base="200ms", poll_cap="200ms", **OFTEN, **DEAD_END)
+    async with working(app, deaf=True):
         await database.execute(SOON)
         await until(lambda: database.fetchval(MADE), at_least(2))
 
@@ -165,7 +166,8 @@ async def test_one_look_fires_so_many_and_the_next_comes_at_once(
     async with working(noting(dsn, [], **RARE)):
         await database.execute(
             "INSERT INTO hybrid_runner.schedules (name, kind, at)"
-            " SELECT 'at-' || n, 'note', now() - interval '1 second' FROM generate_series(1, 50) AS n"
+            " SELECT 'at-' || n, 'note', now() - interval '1 second'"
+            " FROM generate_series(1, 50) AS n"
         )
         await until_fetched(
             database, "SELECT count(*) FROM hybrid_runner.archive WHERE schedule LIKE 'at-%'", 50

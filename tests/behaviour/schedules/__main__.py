@@ -9,52 +9,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import random
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.behaviour.chaos.postgres import WORKER, Postgres
 from tests.behaviour.schedules.course import begin, judge, left
-from tests.cli.running import COMMAND, ROOT, environment
+from tests.behaviour.schedules.fleet import PIDS, fleet, kill_some
 
-_PIDS = "SELECT pid FROM hybrid_runner.workers WHERE dead_at IS NULL"
 _PATIENCE = 120.0
-
-
-@asynccontextmanager
-async def fleet(dsn: str, size: int, **settings: str) -> AsyncIterator[None]:
-    """So many worker processes; one that is killed is started again by their parent."""
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND,
-        *("worker", "tests.behaviour.schedules.app:app", "--queue", "default=20"),
-        *("--processes", str(size)),
-        cwd=ROOT,
-        env=environment(HYBRID_RUNNER_DSN=dsn, HYBRID_RUNNER_LOG_LEVEL="error", **settings),
-        stdin=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        yield
-    finally:
-        process.send_signal(signal.SIGTERM)
-        await process.wait()
-
-
-async def kill(postgres: Postgres, every: float) -> None:
-    """End a random worker process, again and again."""
-    while True:
-        await asyncio.sleep(every)
-        pids = [row["pid"] for row in await postgres.fetch(_PIDS)]
-        try:
-            os.kill(random.choice(pids), signal.SIGKILL)
-        except (ProcessLookupError, IndexError):
-            continue
-        print("killed a worker", flush=True)
 
 
 async def crash(postgres: Postgres, every: float) -> None:
@@ -83,10 +48,17 @@ async def measure(asked: argparse.Namespace) -> bool:
             await asyncio.sleep(asked.rest)
             async with postgres.connected() as connection:
                 await begin(connection, asked.schedules, asked.seconds)
+
+            async def pids() -> list[int] | None:
+                found: list[int] | None = (await postgres.fetch(PIDS))[0][0]
+                return found
+
             faults = [
-                asyncio.create_task(fault(postgres, every))
-                for fault, every in ((kill, asked.kill), (crash, asked.crash))
-                if every
+                asyncio.create_task(fault)
+                for fault in (
+                    *([kill_some(pids, asked.kill)] if asked.kill else []),
+                    *([crash(postgres, asked.crash)] if asked.crash else []),
+                )
             ]
             await asyncio.sleep(asked.seconds + 2)
             for each in faults:

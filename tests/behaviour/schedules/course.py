@@ -8,7 +8,8 @@ from hybrid_runner.storage.connections.connection import Connection
 
 BEGIN = """
     INSERT INTO hybrid_runner.schedules (name, kind, every, starts_at, ends_at, overlap, missed)
-    SELECT 'course-' || n, 'tick', '1 second', s.at, s.at + make_interval(secs => $2 - 0.5), 'allow', 'all'
+    SELECT 'course-' || n, 'tick', '1 second', s.at, s.at + make_interval(secs => $2 - 0.5),
+        'allow', 'all'
     FROM generate_series(1, $1::int) AS n
     CROSS JOIN (
         SELECT date_trunc('second', clock_timestamp()) + make_interval(secs => $3) AS at
@@ -35,7 +36,10 @@ JUDGED = """
     SELECT
         (SELECT count(*) FROM wanted)::int AS wanted,
         (SELECT count(*) FROM made)::int AS made,
-        (SELECT count(*) FROM (SELECT schedule, tick FROM made GROUP BY 1, 2 HAVING count(*) > 1) AS d)::int AS double,
+        (
+            SELECT count(*)
+            FROM (SELECT schedule, tick FROM made GROUP BY 1, 2 HAVING count(*) > 1) AS d
+        )::int AS double,
         (
             SELECT count(*) FROM wanted AS w
             WHERE NOT EXISTS (SELECT FROM made AS m WHERE (m.schedule, m.tick) = (w.name, w.tick))
@@ -45,8 +49,10 @@ JUDGED = """
             WHERE NOT EXISTS (SELECT FROM wanted AS w WHERE (m.schedule, m.tick) = (w.name, w.tick))
         )::int AS unwanted,
         (SELECT count(*) FROM made AS m WHERE m.state <> 'completed')::int AS undone,
-        (SELECT percentile_cont(ARRAY[0.5, 0.95, 0.99, 1]) WITHIN GROUP (ORDER BY l.ms)
-            FROM late AS l) AS late_ms
+        (
+            SELECT percentile_cont(ARRAY[0.5, 0.95, 0.99, 1]) WITHIN GROUP (ORDER BY l.ms)
+            FROM late AS l
+        ) AS late_ms
 """
 
 
