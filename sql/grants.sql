@@ -42,7 +42,8 @@ BEGIN
         ) ON hybrid_runner.jobs TO hybrid_runner_producer;
         GRANT SELECT (id) ON hybrid_runner.jobs TO hybrid_runner_producer;
         GRANT EXECUTE ON FUNCTION
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.key_of,
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
+            hybrid_runner.key_of,
             hybrid_runner.queue_of, hybrid_runner.similar_kind,
             hybrid_runner.schedule, hybrid_runner.unschedule, hybrid_runner.pause_schedule,
             hybrid_runner.resume_schedule, hybrid_runner.run_now, hybrid_runner.next_fire,
@@ -80,8 +81,10 @@ BEGIN
         ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
             GRANT SELECT ON SEQUENCES TO hybrid_runner_worker;
         GRANT EXECUTE ON FUNCTION
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.key_of,
-            hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.cancel,
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
+            hybrid_runner.key_of,
+            hybrid_runner.begin_successor, hybrid_runner.pass_keys,
+            hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.cancel,
             hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.take_ended,
             hybrid_runner.store_follow_ups, hybrid_runner.ended_payload, hybrid_runner.ring,
             hybrid_runner.notify_if_room, hybrid_runner.readers_left_ms,
@@ -143,8 +146,10 @@ BEGIN
         -- No function of a trigger: on a table of one's own, with types of one's own, it would run
         -- their casts as the owner.
         GRANT EXECUTE ON FUNCTION
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.key_of,
-            hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.amend,
+            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
+            hybrid_runner.key_of,
+            hybrid_runner.begin_successor, hybrid_runner.pass_keys,
+            hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.amend,
             hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs,
             hybrid_runner.take_ended, hybrid_runner.store_follow_ups, hybrid_runner.ended_payload,
             hybrid_runner.ring,

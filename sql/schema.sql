@@ -575,6 +575,19 @@ DECLARE
     line text;
     is_new boolean := TG_OP = 'INSERT';
 BEGIN
+    -- fire_schedules pauses a row that it cannot read: that must not fail for the same reason.
+    IF TG_OP = 'UPDATE' AND new.paused_at IS NOT NULL AND new.ticked_until = old.ticked_until AND (
+        new.name, new.kind, new.queue, new.payload, new.priority, new.max_attempts, new.timeout,
+        new.cron, new.every, new.at, new.timezone, new.overlap, new.missed, new.catch_up,
+        new.jitter, new.starts_at, new.ends_at
+    ) IS NOT DISTINCT FROM (
+        old.name, old.kind, old.queue, old.payload, old.priority, old.max_attempts, old.timeout,
+        old.cron, old.every, old.at, old.timezone, old.overlap, old.missed, old.catch_up,
+        old.jitter, old.starts_at, old.ends_at
+    ) THEN
+        new.version := old.version + 1;
+        RETURN new;
+    END IF;
     BEGIN
         PERFORM hybrid_runner.check_name('name', new.name, 128);
         PERFORM hybrid_runner.check_name('kind', new.kind, 128);
@@ -719,19 +732,18 @@ BEGIN
 
         EXCEPTION
             WHEN invalid_parameter_value THEN
-                NULL;
+                meant := hybrid_runner.nearest_word(zone, ARRAY(
+                    SELECT n.name FROM pg_timezone_names AS n WHERE n.name LIKE '%/%'
+                        AND n.name !~ '^(posix|right|Etc)/'
+                    ORDER BY n.name
+                ));
 
         END;
-
-        meant := hybrid_runner.nearest_word(zone, ARRAY(
-            SELECT n.name FROM pg_timezone_names AS n WHERE n.name !~ '^(posix|right|Etc)/'
-            ORDER BY n.name
-        ));
 
     END IF;
 
     RAISE EXCEPTION 'timezone: there is no %: %', hybrid_runner.shown(zone), CASE
-        WHEN meant IS NULL OR lower(meant) = lower(zone) THEN 'name a place, such as Europe/Paris, or UTC'
+        WHEN meant IS NULL THEN 'name a place, such as Europe/Paris, or UTC'
         ELSE 'did you mean ' || quote_literal(meant) || '?'
     END USING ERRCODE = 'invalid_parameter_value';
 
@@ -1139,6 +1151,49 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.end_unbegun(past interval, most integer) RETURNS SETOF bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    own_ids bigint[];
+    own_errors text[];
+    job record;
+BEGIN
+    SELECT array_agg(own.id), array_agg(jsonb_build_object(
+        'at', clock_timestamp(), 'attempt', 0, 'type', 'Expired',
+        'message', format('start_by (%s) passed before it could begin', own.start_by))::text)
+    INTO own_ids, own_errors
+    FROM (
+        SELECT j.id, j.start_by
+        FROM hybrid_runner.jobs AS j
+        WHERE j.start_by <= clock_timestamp() - past AND j.state = 'queued'
+            AND j.began_at IS NULL AND j.attempt = 0
+        ORDER BY j.start_by
+        LIMIT most
+        FOR UPDATE SKIP LOCKED
+    ) AS own;
+    IF own_ids IS NULL THEN
+        RETURN;
+    END IF;
+    FOR job IN
+        SELECT j.id, j.queue, j.kind FROM hybrid_runner.jobs AS j WHERE j.id = ANY (own_ids)
+    LOOP
+        PERFORM hybrid_runner.publish(job.queue, job.kind, job.id);
+    END LOOP;
+    -- No worker was there: one of them reports it at its next heartbeat.
+    INSERT INTO hybrid_runner.unreported_ends (id) SELECT o.id FROM unnest(own_ids) AS o (id)
+    ON CONFLICT ON CONSTRAINT unreported_ends_pkey
+        DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
+    RETURN QUERY
+    SELECT e.id
+    FROM hybrid_runner.end_jobs(
+        own_ids, NULL, array_fill('cancelled'::text, ARRAY[cardinality(own_ids)]),
+        ARRAY[NULL::text], own_errors
+    ) AS e (id);
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) RETURNS jsonb
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1250,7 +1305,6 @@ BEGIN
 
     IF enqueue_job.on_conflict IN ('follow', 'collect') THEN
         new.kind := enqueue_job.kind;
-        new.payload := coalesce(enqueue_job.payload, '{}');
         new.queue := its_queue;
         new.key := enqueue_job.key;
         new.priority := enqueue_job.priority;
@@ -1259,17 +1313,17 @@ BEGIN
         new.timeout := enqueue_job.timeout;
         new.finish_by := enqueue_job.finish_by;
         new.start_by := enqueue_job.start_by;
-        new.data := enqueue_job.data;
         new.traceparent := trace;
         new.max_snoozes := enqueue_job.max_snoozes;
         new.max_duration := enqueue_job.max_duration;
         new.finish_within := enqueue_job.finish_within;
-        IF enqueue_job.on_conflict = 'collect' AND new.payload = '[]' THEN
+        IF enqueue_job.on_conflict = 'collect' AND enqueue_job.payload = '[]' THEN
             RAISE EXCEPTION 'collect needs at least one item'
                 USING ERRCODE = 'invalid_parameter_value';
         END IF;
         RETURN QUERY SELECT j.id, j.outcome FROM hybrid_runner.join_key(
-            new, enqueue_job.on_conflict = 'collect', enqueue_job.max_wait,
+            to_jsonb(new), coalesce(enqueue_job.payload, '{}'), enqueue_job.data,
+            enqueue_job.on_conflict = 'collect', enqueue_job.max_wait,
             coalesce(enqueue_job.max_items, 1000)) AS j;
         RETURN;
     END IF;
@@ -1369,6 +1423,122 @@ BEGIN
     END LOOP;
     RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(enqueue_job.key)
         USING ERRCODE = 'serialization_failure';
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) RETURNS TABLE(place bigint, id bigint, outcome text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '5s'
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    moment timestamptz := clock_timestamp();
+    trace text := nullif(current_setting('hybrid_runner.traceparent', true), '');
+    left_over bigint[];
+    left_keys text[];
+    made_places bigint[];
+    made_ids bigint[];
+    taken record;
+BEGIN
+    IF on_conflict IS NULL OR on_conflict NOT IN ('exists', 'error') OR unique_for IS NOT NULL
+        OR max_wait IS NOT NULL OR max_items IS NOT NULL
+        OR array_position(queues, NULL) IS NOT NULL
+        -- what one alone would be refused for in words of its own
+        OR EXISTS (SELECT FROM unnest(priorities) AS p (value) WHERE p.value IS NULL OR p.value NOT BETWEEN 0 AND 9)
+        OR EXISTS (SELECT FROM unnest(enqueue_jobs.max_attempts) AS m (value) WHERE m.value NOT BETWEEN 1 AND 1000)
+        OR EXISTS (SELECT FROM unnest(enqueue_jobs.max_snoozes) AS m (value) WHERE m.value < 0)
+        OR EXISTS (SELECT FROM unnest(keys) AS k (value) WHERE starts_with(k.value, '>'))
+    THEN
+        RETURN QUERY
+        WITH n AS MATERIALIZED (
+            SELECT given.*
+            FROM ROWS FROM (
+                unnest(kinds), unnest(payloads), unnest(queues), unnest(priorities), unnest(run_ats),
+                unnest(traceparents), unnest(enqueue_jobs.max_attempts), unnest(timeouts), unnest(finish_bys),
+                unnest(enqueue_jobs.data), unnest(delays), unnest(enqueue_jobs.max_snoozes), unnest(max_durations),
+                unnest(finish_withins), unnest(start_bys), unnest(keys)
+            ) WITH ORDINALITY AS given (
+                kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout,
+                finish_by, data, delay, max_snoozes, max_duration, finish_within, start_by, key, place
+            )
+            ORDER BY given.key COLLATE "C", given.place
+        )
+        SELECT n.place, e.id, e.outcome
+        FROM n
+        CROSS JOIN LATERAL hybrid_runner.enqueue_job(
+            n.kind, n.payload::jsonb, n.queue, n.key, n.priority,
+            coalesce(n.run_at, moment + n.place::float8 * interval '1 microsecond'
+                + coalesce(make_interval(secs => extract(epoch FROM n.delay)::float8), interval '0')),
+            NULL, n.max_attempts, n.timeout, n.finish_by, n.data::jsonb, n.traceparent, on_conflict,
+            n.max_snoozes, n.max_duration, n.finish_within, n.start_by, max_wait, unique_for, max_items
+        ) AS e;
+        RETURN;
+    END IF;
+
+    FOR tries IN 1..10 LOOP
+        WITH n AS MATERIALIZED (
+            SELECT given.*, nextval('hybrid_runner.jobs_id_seq') AS id
+            FROM ROWS FROM (
+                unnest(kinds), unnest(payloads), unnest(queues), unnest(priorities), unnest(run_ats),
+                unnest(traceparents), unnest(enqueue_jobs.max_attempts), unnest(timeouts), unnest(finish_bys),
+                unnest(enqueue_jobs.data), unnest(delays), unnest(enqueue_jobs.max_snoozes), unnest(max_durations),
+                unnest(finish_withins), unnest(start_bys), unnest(keys)
+            ) WITH ORDINALITY AS given (
+                kind, payload, queue, priority, run_at, traceparent, max_attempts, timeout,
+                finish_by, data, delay, max_snoozes, max_duration, finish_within, start_by, key, place
+            )
+            WHERE left_over IS NULL OR given.place = ANY (left_over)
+        ),
+        made AS (
+            INSERT INTO hybrid_runner.jobs AS j (
+                id, kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by,
+                data, traceparent, max_snoozes, max_duration, finish_within, start_by
+            )
+            SELECT
+                n.id, n.kind, n.payload::jsonb, n.queue, n.key, n.priority,
+                coalesce(n.run_at, moment + n.place::float8 * interval '1 microsecond'
+                    + coalesce(make_interval(secs => extract(epoch FROM n.delay)::float8), interval '0')),
+                n.max_attempts, n.timeout, n.finish_by, n.data::jsonb, coalesce(n.traceparent, trace),
+                n.max_snoozes, n.max_duration, n.finish_within, n.start_by
+            FROM n
+            ORDER BY n.key COLLATE "C", n.place
+            ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
+            RETURNING j.id
+        )
+        SELECT
+            array_agg(n.place) FILTER (WHERE m.id IS NOT NULL), array_agg(n.id) FILTER (WHERE m.id IS NOT NULL),
+            array_agg(n.place) FILTER (WHERE m.id IS NULL), array_agg(n.key) FILTER (WHERE m.id IS NULL)
+        INTO made_places, made_ids, left_over, left_keys
+        FROM n
+        LEFT JOIN made AS m ON m.id = n.id;
+        RETURN QUERY SELECT u.place, u.id, 'inserted' FROM unnest(made_places, made_ids) AS u (place, id);
+        EXIT WHEN left_over IS NULL;
+
+        SELECT array_agg(u.place), array_agg(j.id) INTO made_places, made_ids
+        FROM unnest(left_over, left_keys) AS u (place, key)
+        INNER JOIN hybrid_runner.jobs AS j ON j.key = u.key;
+        IF on_conflict = 'error' AND made_ids IS NOT NULL THEN
+            SELECT h.id, u.key INTO taken
+            FROM unnest(left_over, left_keys) AS u (place, key)
+            INNER JOIN unnest(made_places, made_ids) AS h (place, id) ON h.place = u.place
+            ORDER BY u.key COLLATE "C", u.place
+            LIMIT 1;
+            RAISE EXCEPTION 'key % is held by live job %', quote_literal(taken.key), taken.id
+                USING ERRCODE = 'unique_violation', CONSTRAINT = 'jobs_one_live_job_per_key';
+        END IF;
+        RETURN QUERY SELECT u.place, u.id, 'exists' FROM unnest(made_places, made_ids) AS u (place, id);
+        -- Whose holder ended between the two statements: the key is free again.
+        left_over := ARRAY(
+            SELECT u.place FROM unnest(left_over) AS u (place)
+            EXCEPT SELECT m.place FROM unnest(made_places) AS m (place)
+        );
+        EXIT WHEN cardinality(left_over) = 0;
+        IF tries = 10 THEN
+            RAISE EXCEPTION 'keys change hands too fast: try again' USING ERRCODE = 'serialization_failure';
+        END IF;
+    END LOOP;
 END
 $$;
 
@@ -1869,71 +2039,47 @@ BEGIN
 END
 $$;
 
-CREATE TABLE hybrid_runner.jobs (
-    id bigint NOT NULL,
-    queue text DEFAULT 'default'::text NOT NULL,
-    kind text NOT NULL,
-    priority smallint DEFAULT 5 NOT NULL,
-    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
-    data jsonb,
-    key text,
-    run_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    max_attempts smallint,
-    timeout interval,
-    finish_by timestamp with time zone,
-    start_by timestamp with time zone,
-    max_snoozes integer,
-    max_duration interval,
-    finish_within interval,
-    traceparent text DEFAULT NULLIF(current_setting('hybrid_runner.traceparent'::text, true), ''::text),
-    enqueued_by text DEFAULT SESSION_USER NOT NULL,
-    source integer,
-    row_key text,
-    schedule text,
-    tick timestamp with time zone,
-    state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
-    attempt smallint DEFAULT 0 NOT NULL,
-    snoozes integer DEFAULT 0 NOT NULL,
-    began_at timestamp with time zone,
-    waits_for text,
-    claim bigint,
-    worker_id text,
-    started_at timestamp with time zone,
-    progress jsonb,
-    errors jsonb,
-    history jsonb,
-    version integer DEFAULT 1 NOT NULL,
-    cancel_requested_at timestamp with time zone,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT jobs_budgets_are_positive_and_at_most_ten_years CHECK (((max_snoozes >= 0) AND (max_duration > '00:00:00'::interval) AND (max_duration <= '3650 days'::interval) AND (finish_within > '00:00:00'::interval) AND (finish_within <= '3650 days'::interval))),
-    CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
-    CONSTRAINT jobs_finish_by_and_start_by_are_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (start_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (start_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
-    CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
-    CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
-    CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
-    CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
-    CONSTRAINT jobs_payload_is_at_most_1_mib_as_text CHECK ((octet_length((payload)::text) <= 1048576)),
-    CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
-    CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
-    CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
-    CONSTRAINT jobs_timeout_is_positive_and_at_most_ten_years CHECK (((timeout > '00:00:00'::interval) AND (timeout <= '3650 days'::interval) AND (date_part('epoch'::text, timeout) <= (315576000)::double precision))),
-    CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK ((octet_length(traceparent) <= 256))
-)
-WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='1000', autovacuum_vacuum_cost_delay='0');
+CREATE FUNCTION hybrid_runner.give_free_keys() RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    AS $$
+DECLARE
+    free text[];
+BEGIN
+    SELECT array_agg(substr(asleep.key, 2)) INTO free
+    FROM hybrid_runner.queues AS q
+    CROSS JOIN generate_series(0, 9) AS lane (priority)
+    CROSS JOIN LATERAL (
+        SELECT j.key
+        FROM hybrid_runner.jobs AS j
+        WHERE j.state = 'queued' AND j.queue = q.name AND j.priority = lane.priority
+            AND j.run_at = 'infinity' AND starts_with(j.key, '>')
+            AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS h WHERE h.key = substr(j.key, 2))
+        LIMIT 1000
+    ) AS asleep;
+    RETURN CASE WHEN free IS NULL THEN 0 ELSE hybrid_runner.pass_keys(free) END;
+END
+$$;
 
-CREATE FUNCTION hybrid_runner.has_room(job hybrid_runner.jobs, new hybrid_runner.jobs, max_items integer) RETURNS boolean
-    LANGUAGE plpgsql STABLE
+CREATE FUNCTION hybrid_runner.has_room(id bigint, kind text, items jsonb, max_items integer) RETURNS boolean
+    LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
-    its jsonb := hybrid_runner.items_of(job.payload);
-    more jsonb := hybrid_runner.items_of(new.payload);
+    job hybrid_runner.jobs;
+    its jsonb;
 BEGIN
+    SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = has_room.id;
+    IF NOT FOUND OR job.kind <> has_room.kind OR job.began_at IS NOT NULL
+        OR (job.state = 'running' OR job.attempt > 0) AND NOT starts_with(job.key, '>') THEN
+        RETURN false;
+    END IF;
+    its := hybrid_runner.items_of(job.payload);
     -- Two lists in one have as many brackets and commas as the two.
-    RETURN job.id IS NOT NULL AND job.kind = new.kind AND job.began_at IS NULL
-        AND (job.state = 'queued' AND job.attempt = 0 OR starts_with(job.key, '>'))
-        AND jsonb_array_length(its) + jsonb_array_length(more) <= max_items
-        AND octet_length(its::text) + octet_length(more::text) <= 1048576;
+    RETURN jsonb_array_length(its) + jsonb_array_length(items) <= max_items
+        AND octet_length(its::text) + octet_length(items::text) <= 1048576;
 END
 $$;
 
@@ -2016,20 +2162,24 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.join_key(new hybrid_runner.jobs, collects boolean, max_wait interval, max_items integer) RETURNS TABLE(id bigint, outcome text)
+CREATE FUNCTION hybrid_runner.join_key(columns jsonb, payload jsonb, data jsonb, collects boolean, max_wait interval, max_items integer) RETURNS TABLE(id bigint, outcome text)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 #variable_conflict use_column
 DECLARE
+    new hybrid_runner.jobs := jsonb_populate_record(NULL::hybrid_runner.jobs, columns);
+    more jsonb := CASE WHEN collects THEN hybrid_runner.items_of(join_key.payload)
+        ELSE join_key.payload END;
     last hybrid_runner.jobs;
     its_queue text;
     due timestamptz;
 BEGIN
     FOR tries IN 1..20 LOOP
-        SELECT l.* INTO last FROM hybrid_runner.last_in_line(new.key) AS l;
+        SELECT j.* INTO last FROM hybrid_runner.jobs AS j
+        WHERE j.id = (SELECT hybrid_runner.last_in_line(new.key));
         IF NOT collects AND (last.state = 'queued' OR starts_with(last.key, '>'))
-            OR collects AND hybrid_runner.has_room(last, new, max_items) THEN
+            OR collects AND hybrid_runner.has_room(last.id, new.kind, more, max_items) THEN
             -- One's own alone, as enqueue_job() has it.
             IF last.enqueued_by <> session_user AND NOT has_column_privilege(
                 session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE') THEN
@@ -2044,7 +2194,8 @@ BEGIN
             WHERE j.id = last.id AND j.key = last.key
                 AND (j.state = 'queued' OR starts_with(j.key, '>'))
             FOR UPDATE;
-            CONTINUE WHEN NOT FOUND OR collects AND NOT hybrid_runner.has_room(last, new, max_items);
+            CONTINUE WHEN NOT FOUND
+                OR collects AND NOT hybrid_runner.has_room(last.id, new.kind, more, max_items);
             due := CASE WHEN max_wait IS NULL THEN new.run_at ELSE least(
                 new.run_at, greatest(last.created_at + max_wait, clock_timestamp())) END;
             its_queue := CASE WHEN collects THEN last.queue ELSE new.queue END;
@@ -2052,17 +2203,17 @@ BEGIN
             -- in vain.
             IF collects THEN
                 UPDATE hybrid_runner.jobs AS j SET
-                    payload = hybrid_runner.items_of(j.payload) || hybrid_runner.items_of(new.payload),
+                    payload = hybrid_runner.items_of(j.payload) || more,
                     priority = least(j.priority, new.priority), run_at = due, state = 'queued',
                     attempt = 0, claim = NULL, worker_id = NULL, started_at = NULL,
                     version = j.version + 1
                 WHERE j.id = last.id;
             ELSE
                 UPDATE hybrid_runner.jobs AS j SET
-                    kind = new.kind, payload = new.payload, queue = new.queue,
+                    kind = new.kind, payload = more, queue = new.queue,
                     priority = new.priority, run_at = due, max_attempts = new.max_attempts,
                     timeout = new.timeout, finish_by = new.finish_by, start_by = new.start_by,
-                    data = new.data, traceparent = new.traceparent,
+                    data = join_key.data, traceparent = new.traceparent,
                     max_snoozes = new.max_snoozes, max_duration = new.max_duration,
                     finish_within = new.finish_within, state = 'queued', attempt = 0,
                     snoozes = 0, began_at = NULL, waits_for = NULL, errors = NULL,
@@ -2085,10 +2236,9 @@ BEGIN
         INSERT INTO hybrid_runner.jobs AS j
             (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by,
             start_by, data, traceparent, max_snoozes, max_duration, finish_within)
-        VALUES (new.kind, CASE WHEN collects THEN hybrid_runner.items_of(new.payload) ELSE new.payload END,
-            new.queue, coalesce('>' || last.key, new.key), new.priority, new.run_at,
-            new.max_attempts, new.timeout, new.finish_by, new.start_by, new.data, new.traceparent,
-            new.max_snoozes, new.max_duration, new.finish_within)
+        VALUES (new.kind, more, new.queue, coalesce('>' || last.key, new.key), new.priority, new.run_at,
+            new.max_attempts, new.timeout, new.finish_by, new.start_by, join_key.data,
+            new.traceparent, new.max_snoozes, new.max_duration, new.finish_within)
         ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
         RETURNING j.id INTO id;
         CONTINUE WHEN NOT FOUND;
@@ -2222,7 +2372,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.last_in_line(key text) RETURNS SETOF hybrid_runner.jobs
+CREATE FUNCTION hybrid_runner.last_in_line(key text) RETURNS bigint
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -2230,9 +2380,10 @@ CREATE FUNCTION hybrid_runner.last_in_line(key text) RETURNS SETOF hybrid_runner
 DECLARE
     start text := last_in_line.key;
     last text;
+    its_id bigint;
 BEGIN
     LOOP
-        SELECT j.key INTO last
+        SELECT j.key, j.id INTO last, its_id
         FROM hybrid_runner.jobs AS j
         WHERE j.key = ANY (ARRAY(SELECT repeat('>', n) || start FROM generate_series(0, 16) AS n))
         ORDER BY octet_length(j.key) DESC
@@ -2240,7 +2391,7 @@ BEGIN
         EXIT WHEN last IS NULL OR octet_length(last) < octet_length(start) + 16;
         start := last;
     END LOOP;
-    RETURN QUERY SELECT j.* FROM hybrid_runner.jobs AS j WHERE j.key = last;
+    RETURN its_id;
 END
 $$;
 
@@ -4450,6 +4601,11 @@ $$;
 CREATE FUNCTION hybrid_runner.wake_waiting(ids bigint[]) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 BEGIN
     RETURN QUERY
@@ -4833,6 +4989,58 @@ BEGIN
 
 END
 $_$;
+
+CREATE TABLE hybrid_runner.jobs (
+    id bigint NOT NULL,
+    queue text DEFAULT 'default'::text NOT NULL,
+    kind text NOT NULL,
+    priority smallint DEFAULT 5 NOT NULL,
+    payload jsonb DEFAULT '{}'::jsonb NOT NULL,
+    data jsonb,
+    key text,
+    run_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    max_attempts smallint,
+    timeout interval,
+    finish_by timestamp with time zone,
+    start_by timestamp with time zone,
+    max_snoozes integer,
+    max_duration interval,
+    finish_within interval,
+    traceparent text DEFAULT NULLIF(current_setting('hybrid_runner.traceparent'::text, true), ''::text),
+    enqueued_by text DEFAULT SESSION_USER NOT NULL,
+    source integer,
+    row_key text,
+    schedule text,
+    tick timestamp with time zone,
+    state hybrid_runner.job_state DEFAULT 'queued'::hybrid_runner.job_state NOT NULL,
+    attempt smallint DEFAULT 0 NOT NULL,
+    snoozes integer DEFAULT 0 NOT NULL,
+    began_at timestamp with time zone,
+    waits_for text,
+    claim bigint,
+    worker_id text,
+    started_at timestamp with time zone,
+    progress jsonb,
+    errors jsonb,
+    history jsonb,
+    version integer DEFAULT 1 NOT NULL,
+    cancel_requested_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT jobs_budgets_are_positive_and_at_most_ten_years CHECK (((max_snoozes >= 0) AND (max_duration > '00:00:00'::interval) AND (max_duration <= '3650 days'::interval) AND (finish_within > '00:00:00'::interval) AND (finish_within <= '3650 days'::interval))),
+    CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
+    CONSTRAINT jobs_finish_by_and_start_by_are_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (start_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (start_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
+    CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
+    CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
+    CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
+    CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
+    CONSTRAINT jobs_payload_is_at_most_1_mib_as_text CHECK ((octet_length((payload)::text) <= 1048576)),
+    CONSTRAINT jobs_priority_is_0_to_9 CHECK (((priority >= 0) AND (priority <= 9))),
+    CONSTRAINT jobs_queue_is_1_to_48_of_letters_digits_and_punctuation CHECK (((octet_length(queue) <= 48) AND (queue ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
+    CONSTRAINT jobs_run_at_is_between_1970_and_9999_or_infinity CHECK ((((run_at >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (run_at < '9999-01-01 00:00:00+00'::timestamp with time zone)) OR (run_at = 'infinity'::timestamp with time zone))),
+    CONSTRAINT jobs_timeout_is_positive_and_at_most_ten_years CHECK (((timeout > '00:00:00'::interval) AND (timeout <= '3650 days'::interval) AND (date_part('epoch'::text, timeout) <= (315576000)::double precision))),
+    CONSTRAINT jobs_traceparent_is_at_most_256_bytes CHECK ((octet_length(traceparent) <= 256))
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='0.05', autovacuum_analyze_threshold='1000', autovacuum_vacuum_cost_delay='0');
 
 CREATE VIEW hybrid_runner.all_jobs AS
  SELECT j.id,
@@ -5481,6 +5689,8 @@ ALTER TABLE ONLY hybrid_runner.xid_history
 ALTER TABLE ONLY hybrid_runner.zone_rules
     ADD CONSTRAINT zone_rules_pkey PRIMARY KEY (is_one);
 
+CREATE INDEX jobs_by_start_by ON hybrid_runner.jobs USING btree (start_by) WHERE ((start_by IS NOT NULL) AND (state = 'queued'::hybrid_runner.job_state));
+
 CREATE INDEX jobs_due ON hybrid_runner.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'queued'::hybrid_runner.job_state);
 
 CREATE INDEX jobs_of_schedules ON hybrid_runner.jobs USING btree (schedule) WHERE (schedule IS NOT NULL);
@@ -5721,6 +5931,12 @@ GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], stat
 
 GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, traceparents text[], follow_ups text[], kinds text[], on_ends text[], attached boolean, by_row boolean, put_off boolean) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, most integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, most integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, most integer) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) TO hybrid_runner_worker;
@@ -5742,6 +5958,14 @@ GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_producer;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.estimate(query text) FROM PUBLIC;
 
@@ -5771,45 +5995,13 @@ GRANT ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) TO hybri
 
 GRANT ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) TO hybrid_runner_admin;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
+REVOKE ALL ON FUNCTION hybrid_runner.give_free_keys() FROM PUBLIC;
 
-GRANT SELECT ON TABLE hybrid_runner.jobs TO hybrid_runner_reader;
+GRANT ALL ON FUNCTION hybrid_runner.give_free_keys() TO hybrid_runner_worker;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.give_free_keys() TO hybrid_runner_admin;
 
-GRANT SELECT(id) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(queue) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(kind) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(priority) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(payload) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(data) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(key) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(run_at) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(max_attempts) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(timeout) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(finish_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(start_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(max_snoozes) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(max_duration) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(finish_within) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-GRANT INSERT(traceparent) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
-
-REVOKE ALL ON FUNCTION hybrid_runner.has_room(job hybrid_runner.jobs, new hybrid_runner.jobs, max_items integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.has_room(id bigint, kind text, items jsonb, max_items integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.horizon_age() FROM PUBLIC;
 
@@ -5825,7 +6017,7 @@ REVOKE ALL ON FUNCTION hybrid_runner.items_of(payload jsonb) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.jittered(name text, tick timestamp with time zone, jitter interval) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_runner.join_key(new hybrid_runner.jobs, collects boolean, max_wait interval, max_items integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.join_key(columns jsonb, payload jsonb, data jsonb, collects boolean, max_wait interval, max_items integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) FROM PUBLIC;
 
@@ -6168,6 +6360,44 @@ REVOKE ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[]
 GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) TO hybrid_runner_admin;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
+
+GRANT SELECT ON TABLE hybrid_runner.jobs TO hybrid_runner_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_admin;
+
+GRANT SELECT(id) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(queue) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(kind) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(priority) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(payload) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(data) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(key) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(run_at) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(max_attempts) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(timeout) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(finish_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(start_by) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(max_snoozes) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(max_duration) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(finish_within) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
+
+GRANT INSERT(traceparent) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
 
 GRANT SELECT ON TABLE hybrid_runner.all_jobs TO hybrid_runner_worker;
 

@@ -57,6 +57,12 @@ class BenchDatabase:
         if self.superuser:
             await self.connection.execute("CHECKPOINT", timeout=_LONG)
 
+    async def vacuum_all(self) -> None:
+        """Do the same to all tables, as far as that is permitted."""
+        await self.connection.execute("VACUUM ANALYZE", timeout=_LONG)
+        if self.superuser:
+            await self.connection.execute("CHECKPOINT", timeout=_LONG)
+
     async def fill(
         self, kind: str, jobs: int, *, priority: int = 5, delay: timedelta = timedelta()
     ) -> None:

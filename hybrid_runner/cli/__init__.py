@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Container, Sequence
 from importlib import import_module
+from typing import Any
 
 from hybrid_runner.cli.parsing import Parser
 from hybrid_runner.cli.streams import is_of_writing, prepare_streams, write_nothing_more
@@ -99,7 +100,7 @@ def make_parser(wanted: Container[str] = COMMANDS) -> Parser:
         prog="hybrid-runner",
         description="A job runner that lives in Postgres: INSERT a row, and a worker runs it.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     # To find the version takes 20 ms.
     version = import_module("hybrid_runner.version").VERSION if "--version" in wanted else ""
@@ -110,6 +111,14 @@ def make_parser(wanted: Container[str] = COMMANDS) -> Parser:
         if name in wanted:
             import_module(f"hybrid_runner.cli.commands.{name}").configure(command)
     return parser
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """With room for the longest name of a command, which argparse measures without its indent."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        super().__init__(prog, **options)
+        self._action_max_length = max(map(len, COMMANDS)) + 4
 
 
 def _unexpected(error: Exception) -> int:

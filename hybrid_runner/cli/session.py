@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from hybrid_runner.client.kind_names import LOGGER
 from hybrid_runner.runner import Runner
 from hybrid_runner.settings import Settings, unknown_variables
 from hybrid_runner.telemetry.log_events import log_event
@@ -46,6 +47,14 @@ def make_runner(arguments: argparse.Namespace, *, quiet: bool = False) -> Runner
     start_logs(arguments, app.settings, quiet=quiet)
     warn_of_unknown_variables()
     return app
+
+
+def show_typos(arguments: argparse.Namespace, app: Runner) -> None:
+    """In a command that logs errors only, warn all the same of a kind that no worker has declared
+    and that looks like another one.
+    """
+    if arguments.log_level is None and not app.settings.is_given("log_level"):
+        logging.getLogger(LOGGER).setLevel(logging.WARNING)
 
 
 @asynccontextmanager

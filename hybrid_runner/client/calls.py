@@ -79,7 +79,7 @@ class Client:
             extra=log_event("job.enqueued", job=enqueued.id),
         )
         if connection is None:
-            await self._warn_of_typo(on, kind)
+            await self.warn_of_typo(on, kind)
         return JobHandle(self, *enqueued, None if isinstance(kind, str) else kind)
 
     async def enqueue_many(
@@ -107,10 +107,11 @@ class Client:
                 raise located(error, groups) from error
             publish.set_result(enqueued)
         if connection is None:
-            await self._warn_of_typo(on, kind)
+            await self.warn_of_typo(on, kind)
         return enqueued
 
-    async def _warn_of_typo(self, on: Fetches, kind: JobKind[Any, Any] | str) -> None:
+    async def warn_of_typo(self, on: Fetches, kind: JobKind[Any, Any] | str) -> None:
+        """Log a warning if no worker has declared this kind and another one looks like it."""
         # On a connection of the caller's it could spoil a transaction; Postgres warns there.
         if isinstance(kind, str) and self.registry.get(kind) is None:
             await self._kind_names.warn_of_typo(on, kind)

@@ -127,6 +127,23 @@ class Service:
     suppressed: Suppressed | None
     standing: Standing | None
     """None: it was never polled."""
+    version: int | None = None
+    """Of its row: another one as soon as somebody writes it. None: it has no row."""
+    dependency_ids: Mapping[str, int] | None = None
+    """Ids of its dependencies by name; None: they are not known to be those of its last answer."""
+
+
+@dataclass(slots=True)
+class Known:
+    """A service that is well, as the last round in this process has left it, for the next one."""
+
+    service: Service
+    """Of its standing, what is below may be older."""
+    standing_version: int
+    """Of the row of its standing."""
+    due_at: datetime
+    polled_at: datetime | None
+    latency_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +201,39 @@ class Polled:
     certificate_ends_at: datetime | None = None
     is_local: bool = False
     """The fault may be on this side: no route, no network, or names are not resolved for now."""
+    is_put_off: bool = False
+    """It was redirected to where too many are asked already: nothing is known of it."""
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds of the request by phase: resolve, connect (with TLS), first_byte, body; empty for
     those that shared another one's request.
     """
 
+    same: Same | None = None
+    """Set instead of the items when they are those of the last answer."""
+
     @property
     def ok(self) -> bool:
         return self.failure is None
+
+
+class Same(NamedTuple):
+    """An answer that says what the last one said: nothing but latencies and times is another."""
+
+    names: tuple[str, ...]
+    latencies: list[int]
+    """Milliseconds, of each name."""
+
+
+class Unchanged(NamedTuple):
+    """What a poll changes of a service that is as it was: its times, and the latencies it told."""
+
+    service_id: int
+    due_at: datetime
+    polled_at: datetime
+    latency_ms: int
+    dependency_ids: list[int]
+    latencies: list[int]
+    """Milliseconds above zero, of each of these dependencies."""
 
 
 class Event(NamedTuple):
@@ -274,6 +316,8 @@ class Taken:
     """Until the next of the others; None: there are none."""
     polls_are_read: bool = False
     """Whether somebody reads events live, and good polls are to be stored as events too."""
+    recognised: Mapping[int, Known] = field(default_factory=dict)
+    """Those of the services, by their ids, of which nobody has written a row since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +327,8 @@ class Recorded:
     next_due: timedelta | None
     event_ids: tuple[int, ...] = ()
     status_changes: int = 0
+    version: int = 0
+    """Of all rows of standings that were written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +383,6 @@ class MonitorsUpkeep:
     """Could not be dropped, since somebody reads the table in a long transaction."""
     hours_rolled_up: int
     leftovers: int
-    """Rows of services that are gone."""
+    """Rows of services that are gone, and of what is over."""
     renamed: int
     """Dependencies whose canonical name was another one since somebody changed aliases."""

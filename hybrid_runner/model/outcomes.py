@@ -261,6 +261,13 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Expired:
+    """It was not to begin so late: it ends as cancelled, and its handler is not called."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RowUnread:
     """The row that the job is about cannot be read now: it goes back, uncharged, for a while."""
 
@@ -278,7 +285,7 @@ class Stopped(Enum):
     ROW_GONE = "row gone"
 
 
-Outcome = HandlerOutcome | Completed | Raised | Refused | RowUnread | Stopped
+Outcome = HandlerOutcome | Completed | Raised | Refused | Expired | RowUnread | Stopped
 
 
 class Suspended(BaseException):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Final
 
 from pydantic import BaseModel, Field
@@ -10,11 +11,14 @@ from hybrid_runner.handlers.job import Job
 from hybrid_runner.model.monitors import OPEN_KIND, QUEUE, ROUND_KIND, UPKEEP_KIND, host_key
 from hybrid_runner.model.outcomes import Cancel, Repeat
 from hybrid_runner.monitors.app import App
+from hybrid_runner.monitors.closing import end_if_idle
 from hybrid_runner.monitors.round import Round, Rounds
 from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.storage import monitor_calls
 
 UPKEEP_EVERY: Final = "1m"
+IDLE: Final = timedelta(minutes=10)
+"""So long a host without active services keeps its job."""
 _QUICK: Final = RetryPolicy("1s", cap="15s")
 _UPKEEP_KEY: Final = "monitors.upkeep"
 _SHORTLY: Final = "10m"
@@ -47,7 +51,12 @@ def declare_kinds(app: App, rounds: Rounds) -> None:
     async def round_of_host(payload: Host, job: Job) -> Repeat | None:
         if job.key != host_key(payload.host):
             raise Cancel(f"it is not the round of a host: its key is not monitors:{payload.host}")
-        return await Round(rounds, await app.pool(), payload.host, job).run()
+        again = await Round(rounds, await app.pool(), payload.host, job).run()
+        if again is not None:
+            return again
+        if job.timed_out and await end_if_idle(app, payload.host, job):
+            return None
+        return Repeat(IDLE, wake_on=job.key)
 
     @app.job(OPEN_KIND, queue=QUEUE, timeout="5m", retry=_QUICK, keep_completed=_SHORTLY)
     async def open_hosts(payload: Hosts) -> int:
@@ -57,7 +66,7 @@ def declare_kinds(app: App, rounds: Rounds) -> None:
     async def upkeep(_: dict[str, Any], job: Job) -> Repeat | None:
         await monitor_calls.upkeep(await app.pool())
         # Any producer may store others, which are not to stay for ever.
-        return Repeat(UPKEEP_EVERY) if job.key == _UPKEEP_KEY else None
+        return Repeat(UPKEEP_EVERY, wake_on=job.key) if job.key == _UPKEEP_KEY else None
 
     @app.reconcile("1m", kind=round_of_host, key="monitors:{host}")
     def monitored_hosts() -> str:

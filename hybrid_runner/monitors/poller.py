@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -14,10 +14,11 @@ from hybrid_runner.model.monitors import Polled, Service
 from hybrid_runner.monitors.answers.address_key import grouped
 from hybrid_runner.monitors.answers.addresses import AddressRules
 from hybrid_runner.monitors.answers.poll import poll_group
+from hybrid_runner.monitors.answers.prepared import Preparations
 from hybrid_runner.monitors.answers.secrets import Secret
 from hybrid_runner.monitors.answers.session import open_session
+from hybrid_runner.monitors.turns import Turn, Turns
 from hybrid_runner.policy.connectivity import Connectivity
-from hybrid_runner.resilience.host_limits import HostLimits
 from hybrid_runner.telemetry.metrics.monitor_counters import MonitorCounters
 
 Found = Callable[[Service, Polled], None]
@@ -34,9 +35,9 @@ class Poller:
         counters: MonitorCounters,
     ) -> None:
         self._per_host = per_host
-        self._limits = HostLimits(per_host)
+        self._turns = Turns(per_host)
         self._rules = rules
-        self._secrets = secrets
+        self._preparations = Preparations(secrets)
         self._counters = counters
         self._connectivity = Connectivity()
         self._kept: _Kept | None = None
@@ -47,29 +48,45 @@ class Poller:
         return self._connectivity.is_cut_off(time.monotonic())
 
     async def poll(
-        self, host: str, services: Sequence[Service], now: datetime, until: float, found: Found
+        self,
+        host: str,
+        services: Sequence[Service],
+        now: datetime,
+        until: float,
+        found: Found,
+        well: Container[int] = (),
     ) -> None:
         """Poll them in their order; those that share an address with one request. None is begun
-        after `until`, by the monotonic clock.
+        after `until`, by the monotonic clock. `well` as `poll_group` has it.
         """
         began = time.monotonic()
-        groups = iter(grouped(services))
+        groups = iter(grouped(services, self._preparations.key))
+        session = await self._session()
 
         async def poll_some() -> None:
             for group in _until(groups, until):
-                async with self._limits.place(host):  # given back as this one ends
+                address, *_ = self._preparations.key(group[0])
+                async with self._turns.turn(host, address) as turn:  # given back as this one ends
                     self._counters.count_host_wait(time.monotonic() - began)
-                    await self._poll_group(host, group, now, found)
+                    await self._poll_group(session, host, group, now, found, well, turn)
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._per_host):
                 tasks.create_task(poll_some())
 
     async def _poll_group(
-        self, host: str, group: Sequence[Service], now: datetime, found: Found
+        self,
+        session: aiohttp.ClientSession,
+        host: str,
+        group: Sequence[Service],
+        now: datetime,
+        found: Found,
+        well: Container[int],
+        turn: Turn,
     ) -> None:
-        session = await self._session()
-        polls = await poll_group(session, group, now=now, secrets=self._secrets)
+        polls = await poll_group(
+            session, group, now=now, preparations=self._preparations, well=well, move=turn.move
+        )
         first = polls[0]
         self._connectivity.note(host, is_local=first.is_local, at=time.monotonic())
         self._counters.count_request(first.phases)
@@ -81,7 +98,9 @@ class Poller:
     async def preview(self, service: Service, now: datetime) -> Polled:
         """One poll of a service that is stored nowhere."""
         async with open_session(self._rules) as session:
-            [polled] = await poll_group(session, [service], now=now, secrets=self._secrets)
+            [polled] = await poll_group(
+                session, [service], now=now, preparations=self._preparations
+            )
         return polled
 
     async def _session(self) -> aiohttp.ClientSession:

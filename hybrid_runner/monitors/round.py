@@ -7,9 +7,9 @@ import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from hybrid_runner.durations import parse_duration
 from hybrid_runner.errors import StaleClaim
@@ -18,17 +18,20 @@ from hybrid_runner.model.monitors import (
     Decision,
     Dependency,
     Event,
+    Known,
     Polled,
     Recorded,
     Service,
     Stopped,
     Subscription,
     Taken,
+    Unchanged,
     host_key,
 )
 from hybrid_runner.model.outcomes import Repeat
+from hybrid_runner.monitors.memory import Memory, as_it_is, known_after, note
 from hybrid_runner.monitors.poller import Poller
-from hybrid_runner.policy.monitor_rounds import SHORTEST, next_round
+from hybrid_runner.policy.monitor_rounds import SHORTEST, next_round, place_of
 from hybrid_runner.policy.monitors import (
     PollRules,
     decide,
@@ -37,6 +40,7 @@ from hybrid_runner.policy.monitors import (
     put_off,
     stop,
     try_breaker,
+    unchanged,
 )
 from hybrid_runner.storage import monitor_calls
 from hybrid_runner.storage.connections.statements import Fetches
@@ -52,8 +56,6 @@ _LONGEST: Final = 60.0
 """Seconds in which a run begins polls."""
 _EVERY: Final = 5.0
 """Seconds after which what was found so far is stored, while others are still polled."""
-IDLE: Final = timedelta(minutes=10)
-"""So long a host without active services keeps its job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,28 @@ class Rounds:
     subscriptions: Sequence[Subscription]
     counters: MonitorCounters
     keeps_polls: bool
+    memory: Memory = field(default_factory=Memory)
+
+    @property
+    def tells_polls(self) -> bool:
+        """Whether each good poll is to be an event."""
+        return self.keeps_polls or any(each.event == "poll:complete" for each in self.subscriptions)
+
+
+class _Found(NamedTuple):
+    """What a poll of a service found, and when it ended."""
+
+    service: Service
+    polled: Polled
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What is to be stored of polls."""
+
+    decisions: list[Decision] = field(default_factory=list)
+    unchanged: list[Unchanged] = field(default_factory=list)
 
 
 class Round:
@@ -77,14 +101,20 @@ class Round:
         self._on = on
         self._host = host
         self._job = job
+        self._place = place_of(job.id)
         self._began = time.monotonic()
         self._until = self._began + _LONGEST
         self._now = datetime.min.replace(tzinfo=UTC)
         self._now_at = 0.0
         self._keeps_polls = rounds.keeps_polls
+        self._known: Mapping[int, Known] = {}
+        """Of what was taken: those that are as this process has left them."""
+        self._taken: Mapping[int, Service] = {}
 
     async def run(self) -> Repeat | None:
-        """Poll what is due, a few hundred at a time, for a minute at most."""
+        """Poll what is due, a few hundred at a time, for a minute at most. None: nothing is to be
+        polled here any more.
+        """
         while True:
             taken = await self._take()
             has_more = len(taken.services) >= MOST or len(taken.stopped) >= _MOST_STOPPED
@@ -94,23 +124,31 @@ class Round:
                 return self._again(recorded.next_due)
 
     async def _take(self) -> Taken:
+        memory = self._rounds.memory
         taken = await monitor_calls.take_round(
-            self._on, self._host, self._job.id, self._job.claim, MOST
+            self._on, self._host, self._job.id, self._job.claim, MOST, memory.of(self._host)
         )
         if taken is None:
             raise self._stale()
+        self._known = taken.recognised
+        self._taken = {each.id: each for each in taken.services}
+        memory.forget(
+            self._host, [each.id for each in taken.services if each.id not in self._known]
+        )
         self._now, self._now_at = taken.now, time.monotonic()
         self._keeps_polls = self._rounds.keeps_polls or taken.polls_are_read
+        if taken.polls_are_read or self._rounds.tells_polls:
+            self._known = {}  # of each poll there is something to tell
         return taken
 
     async def _work(self, taken: Taken, *, is_last: bool) -> Recorded:
         stopped = [(each, stop(each)) for each in taken.stopped]
-        decisions = list[Decision]()
+        resting = _Decided()
         going, probes = list[Service](), list[int]()
         for service in taken.services:
             tried = try_breaker(service, taken.now, self._rounds.rules)
             if tried.put_off is not None:
-                decisions.append(tried.put_off)
+                resting.decisions.append(tried.put_off)
                 continue
             going.append(tried.service)
             if tried.is_probe:
@@ -118,9 +156,9 @@ class Round:
         if probes:
             going = await self._begin_probes(going, probes)
         if not going:
-            return await self._record(decisions, stopped, is_last=is_last)
-        if decisions or stopped:
-            await self._record(decisions, stopped, is_last=False)
+            return await self._record(resting, stopped, is_last=is_last)
+        if resting.decisions or stopped:
+            await self._record(resting, stopped, is_last=False)
         return await self._poll(going, is_last=is_last)
 
     async def _begin_probes(self, going: Sequence[Service], probes: Sequence[int]) -> list[Service]:
@@ -138,13 +176,14 @@ class Round:
         return [each for each in going if each.id not in probes or each.id in begun]
 
     async def _poll(self, going: Sequence[Service], *, is_last: bool) -> Recorded:
-        found: list[tuple[Service, Polled, datetime]] = []
+        found = list[_Found]()
 
-        def note(service: Service, polled: Polled) -> None:
-            found.append((service, polled, self._at()))
+        def take_down(service: Service, polled: Polled) -> None:
+            found.append(_Found(service, polled, self._at()))
 
+        poll = self._rounds.poller.poll
         polling = asyncio.create_task(
-            self._rounds.poller.poll(self._host, going, self._now, self._until, note)
+            poll(self._host, going, self._now, self._until, take_down, self._known)
         )
         try:
             while not (await asyncio.wait([polling], timeout=_EVERY))[0]:
@@ -158,13 +197,27 @@ class Round:
                 await asyncio.wait([polling])
         return await self._record(await self._decide(found), [], is_last=is_last)
 
-    async def _decide(self, found: Sequence[tuple[Service, Polled, datetime]]) -> list[Decision]:
-        wanted = [each.id for each, polled, _ in found if needs_dependencies(each, polled)]
+    async def _decide(self, found: Sequence[_Found]) -> _Decided:
+        decided, others = _Decided(), list[_Found]()
+        for each in found:
+            known = self._known.get(each.service.id)
+            same = None if known is None else self._unchanged(known, each)
+            if same is not None:
+                decided.unchanged.append(same)
+            elif known is not None:
+                others.append(each._replace(service=as_it_is(known)))
+            else:
+                others.append(each)
+        wanted = [each.id for each, polled, _ in others if needs_dependencies(each, polled)]
         stored = await monitor_calls.dependencies_of(self._on, wanted) if wanted else {}
-        return [
+        decided.decisions.extend(
             self._decided(service, polled, stored.get(service.id), at)
-            for service, polled, at in found
-        ]
+            for service, polled, at in others
+        )
+        return decided
+
+    def _unchanged(self, known: Known, found: _Found) -> Unchanged | None:
+        return unchanged(known, found.polled, found.at, self._rounds.rules, self._place)
 
     def _decided(
         self,
@@ -176,10 +229,17 @@ class Round:
         if polled.is_local and self._rounds.poller.is_cut_off:
             self._rounds.counters.count_poll("missed")
             return missed(service, polled, at, self._rounds.rules)
+        if polled.is_put_off:
+            self._rounds.counters.count_poll("missed")
+            decision = missed(service, polled, at, self._rounds.rules)
+            # Whoever asks for a poll gets one.
+            return replace(decision, polled=None) if service.is_asked else decision
         self._rounds.counters.count_poll(polled.failure or "ok")
         chance = random.random()  # no secret
         try:
-            return decide(service, polled, stored, at, self._rounds.rules, chance=chance)
+            return decide(
+                service, polled, stored, at, self._rounds.rules, chance=chance, place=self._place
+            )
         except Exception:  # one service must not hold up the others of its host
             log.exception(
                 "%s: what its poll means cannot be decided; again after its interval",
@@ -190,11 +250,12 @@ class Round:
 
     async def _record(
         self,
-        decisions: Sequence[Decision],
+        decided: _Decided,
         stopped: Sequence[tuple[Stopped, Sequence[Event]]],
         *,
         is_last: bool,
     ) -> Recorded:
+        decisions = decided.decisions
         recorded = await monitor_calls.record_round(
             self._on,
             self._host,
@@ -205,13 +266,29 @@ class Round:
             self._rounds.subscriptions,
             keeps_polls=self._keeps_polls,
             last=is_last,
+            unchanged=decided.unchanged,
         )
         if recorded is None:
             raise self._stale()
+        self._remember(decided, recorded.version)
         for events in (*(each.events for each in decisions), *(events for _, events in stopped)):
             for event in events:
                 self._tell(event)
         return recorded
+
+    def _remember(self, decided: _Decided, version: int) -> None:
+        memory, counters = self._rounds.memory, self._rounds.counters
+        for same in decided.unchanged:
+            note(self._known[same.service_id], same, version)
+        counters.count_poll("ok", len(decided.unchanged))
+        counters.count_event("poll:complete", len(decided.unchanged))
+        memory.forget(self._host, [each.service_id for each in decided.decisions])
+        known = (
+            known_after(self._taken[each.service_id], each, version)
+            for each in decided.decisions
+            if each.service_id in self._taken
+        )
+        memory.keep(self._host, [each for each in known if each is not None])
 
     def _tell(self, event: Event) -> None:
         self._rounds.counters.count_event(event.kind)
@@ -227,11 +304,11 @@ class Round:
 
     def _again(self, next_due: timedelta | None) -> Repeat | None:
         key = host_key(self._host)
-        if next_due is None:  # nothing is to be polled here any more
-            return None if self._job.timed_out else Repeat(IDLE, wake_on=key)
+        if next_due is None:
+            return None
         if time.monotonic() >= self._until:  # it was stopped in the middle
             return Repeat(max(next_due, SHORTEST), wake_on=key)
-        after = next_round(self._host, self._at(), next_due, self._rounds.rules.tick)
+        after = next_round(self._place, self._at(), next_due, self._rounds.rules.tick)
         return Repeat(after, wake_on=key)
 
     def _at(self) -> datetime:

@@ -14,12 +14,16 @@ from hybrid_runner.model.monitors import (
     ErrorEntry,
     Event,
     EventKind,
+    Known,
     Latency,
     Polled,
+    Same,
     Service,
     Standing,
     Stopped,
+    Unchanged,
 )
+from hybrid_runner.policy.monitor_rounds import gathered
 from hybrid_runner.policy.monitored_dependencies import Found, compare, digest_of
 from hybrid_runner.resilience.breaker import Breaker, BreakerState
 from hybrid_runner.resilience.due_times import DueTimes
@@ -44,6 +48,62 @@ def needs_dependencies(service: Service, polled: Polled) -> bool:
     return standing is None or standing.is_unsettled or standing.digest != digest_of(polled.items)
 
 
+def is_well(service: Service) -> bool:
+    """Whether nothing but times and latencies changes when it answers what it answered last."""
+    standing = service.standing
+    return (
+        standing is not None
+        and standing
+        == Standing(
+            due_at=standing.due_at,
+            url=service.url,
+            polled_at=standing.polled_at,
+            ok=True,
+            latency_ms=standing.latency_ms,
+            since=standing.since,
+            certificate_ends_at=standing.certificate_ends_at,
+            digest=standing.digest,
+        )
+        and None not in {standing.since, standing.digest, service.version}
+        and service.dependency_ids is not None
+        and service.suppressed is None
+    )
+
+
+def unchanged(
+    known: Known, polled: Polled, now: datetime, rules: PollRules, place: float | None
+) -> Unchanged | None:
+    """What `decide` comes to of a service that is well and was polled well, in short; None: there
+    is something to decide.
+    """
+    service = known.service
+    standing, ids = service.standing, service.dependency_ids
+    if standing is None or ids is None or not polled.ok or polled.warnings:
+        return None
+    if polled.certificate_ends_at != standing.certificate_ends_at:
+        return None
+    same = polled.same
+    if same is None:
+        if digest_of(polled.items) != standing.digest:
+            return None
+        same = Same(
+            tuple(item.name for item in polled.items), [item.latency_ms for item in polled.items]
+        )
+    told = [
+        (ids[name], latency)
+        for name, latency in zip(same.names, same.latencies, strict=True)
+        if latency > 0 and name in ids
+    ]
+    return Unchanged(
+        service.id,
+        due_when_well(service, known.due_at, now, rules, place),
+        now,
+        polled.latency_ms,
+        [each[0] for each in told],
+        [each[1] for each in told],
+    )
+
+
 def decide(
     service: Service,
     polled: Polled,
@@ -52,9 +112,11 @@ def decide(
     rules: PollRules,
     *,
     chance: float,
+    place: float | None = None,
 ) -> Decision:
     """`stored` are its dependencies by name; None: `needs_dependencies` said no. `now` is when the
-    poll ended, by Postgres's clock.
+    poll ended, by Postgres's clock; `place` that of its host among all: with it, good polls are
+    gathered.
     """
     before = service.standing or Standing(due_at=now, url=service.url)
     found = (
@@ -63,7 +125,7 @@ def decide(
     state = rules.breaker.after(breaker_state(service), polled.ok, now)
     after = replace(
         before,
-        due_at=_next_due(service, state, now, rules, chance),
+        due_at=_next_due(service, state, now, rules, chance, place),
         url=polled.url,
         polled_at=now,
         ok=polled.ok,
@@ -103,8 +165,8 @@ def decide(
 
 
 def missed(service: Service, polled: Polled, now: datetime, rules: PollRules) -> Decision:
-    """This process had no network: the service is due again after its interval, and nothing else
-    is known of it. A breaker that was to be probed is to be probed then.
+    """This process had no network, or the poll was put off: the service is due again after its
+    interval, and nothing else is known of it. A breaker that was to be probed is to be probed then.
     """
     before = service.standing or Standing(due_at=now, url=service.url)
     after = replace(before, due_at=now + service.every)
@@ -158,18 +220,30 @@ def breaker_state(service: Service) -> BreakerState:
 
 
 def _next_due(
-    service: Service, state: BreakerState, now: datetime, rules: PollRules, chance: float
+    service: Service,
+    state: BreakerState,
+    now: datetime,
+    rules: PollRules,
+    chance: float,
+    place: float | None,
 ) -> datetime:
-    cooldown = rules.breaker.cooldown
-    times = DueTimes(interval=service.every, backoff=rules.backoff, cooldown=cooldown)
-    due_at = times.next_due(now, state, chance=chance)
+    if state.failures or state.mode != "closed":
+        cooldown = rules.breaker.cooldown
+        times = DueTimes(interval=service.every, backoff=rules.backoff, cooldown=cooldown)
+        return times.next_due(now, state, chance=chance)
     standing = service.standing
-    if standing is None or state.failures or state.mode != "closed":
-        return due_at
+    return due_when_well(service, now if standing is None else standing.due_at, now, rules, place)
+
+
+def due_when_well(
+    service: Service, was_due_at: datetime, now: datetime, rules: PollRules, place: float | None
+) -> datetime:
+    """When it is due after a good poll that ended now."""
     # What was polled a little late, together with others, keeps its place in time.
-    if timedelta(0) <= now - standing.due_at <= min(rules.tick, service.every):
-        return standing.due_at + service.every
-    return due_at
+    if not timedelta(0) <= now - was_due_at <= min(rules.tick, service.every):
+        return now + service.every
+    due_at = was_due_at + service.every
+    return due_at if place is None else gathered(place, due_at, service.every, rules.tick)
 
 
 class _Told(NamedTuple):

@@ -15,6 +15,7 @@ from hybrid_runner.model.outcomes import (
     NOTHING_LEFT,
     Cancel,
     Completed,
+    Expired,
     Fail,
     Left,
     Outcome,
@@ -58,8 +59,8 @@ def decide(
             return failed._replace(follow_ups=(then,) if isinstance(then, NewJob) else tuple(then))
         case Cancel(reason):
             return _ended_by_handler(claim, outcome, State.CANCELLED, "Cancel", reason, now)
-        case Refused(error_type, reason):
-            return Finished(claim, State.FAILED, error=error_text(claim, now, error_type, reason))
+        case Refused() | Expired():
+            return _not_by_handler(claim, outcome, now)
         case Snooze():
             return _snoozed(claim, outcome, rules, now, chance, left)
         case Repeat():
@@ -80,6 +81,13 @@ def completed(claim: Claim, outcome: Completed, left: Left) -> Finished:
     time, it would take five times as long.
     """
     return Finished(claim, _COMPLETED, outcome.result, None, None, left.follow_ups)
+
+
+def _not_by_handler(claim: Claim, said: Refused | Expired, now: datetime) -> Finished:
+    if isinstance(said, Expired):
+        error = error_text(claim, now, "Expired", said.reason)
+        return Finished(claim, State.CANCELLED, error=error)
+    return Finished(claim, State.FAILED, error=error_text(claim, now, said.type, said.reason))
 
 
 def _ended_by_handler(

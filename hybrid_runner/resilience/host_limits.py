@@ -40,13 +40,15 @@ class HostLimits:
     @asynccontextmanager
     async def place(self, host: str) -> AsyncIterator[None]:
         """Wait for a place, and hold it for as long as the block runs."""
+        with await self.take(host):
+            yield
+
+    async def take(self, host: str) -> Place:
+        """Wait for a place, to be used in a `with`."""
         name = _name(host)
         if not self._take(name):
             await self._wait(name)
-        try:
-            yield
-        finally:
-            self._give_back(name)
+        return Place(self, name)
 
     def try_place(self, host: str) -> Place | None:
         """A place, to be used in a `with`; None if there is none now, or others wait for one."""
@@ -88,7 +90,7 @@ class HostLimits:
 
 
 class Place:
-    """A place that `try_place` gave; it is given back at the end of the `with`, and only once."""
+    """A place of a host; it is given back at the end of the `with`, and only once."""
 
     def __init__(self, limits: HostLimits, name: str) -> None:
         self._limits: HostLimits | None = limits

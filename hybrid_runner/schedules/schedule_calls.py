@@ -43,7 +43,10 @@ class ScheduleCalls:
         name; its next tick, None if it never fires. `app.schedule` declares one in code.
         """
         schedule = make_schedule(self.registry.get, name, kind, payload, options)
-        return await schedule_calls.store_schedule(await self._client.pool(), schedule)
+        on = await self._client.pool()
+        next_at = await schedule_calls.store_schedule(on, schedule)
+        await self._client.warn_of_typo(on, kind)
+        return next_at
 
     async def remove_schedule(self, name: str) -> bool:
         """Forget it; False: there is none. Jobs that it has stored go on. One that live workers
@@ -53,20 +56,22 @@ class ScheduleCalls:
         return await schedule_calls.remove_schedule(await self._client.pool(), name)
 
     async def pause_schedule(self, name: str) -> bool:
-        """Let it fire no more until it is resumed; False when it was paused already."""
+        """Let it fire no more until it is resumed; False: it was paused, or there is none."""
         check_schedule_name(name)
         return await schedule_calls.pause_schedule(await self._client.pool(), name)
 
     async def resume_schedule(self, name: str) -> bool:
-        """Let it fire again; False when it was not paused."""
+        """Let it fire again; False: it was not paused, or there is none."""
         check_schedule_name(name)
         return await schedule_calls.resume_schedule(await self._client.pool(), name)
 
     async def run_now(self, name: str) -> JobHandle[Any]:
-        """A job of this schedule now, beside its ticks and whatever else runs."""
+        """A job of this schedule now, beside its ticks; while one of it lives, and its `overlap` is
+        not `allow`, that one, and the handle says `exists`.
+        """
         check_schedule_name(name)
-        job_id = await schedule_calls.run_now(await self._client.pool(), name)
-        return JobHandle(self._client, job_id, "inserted", None)
+        job_id, lived = await schedule_calls.run_now(await self._client.pool(), name)
+        return JobHandle(self._client, job_id, "exists" if lived else "inserted", None)
 
     async def schedules(
         self, *, most: int = MOST_LISTED, offset: int = 0
@@ -80,10 +85,14 @@ class ScheduleCalls:
         return await schedule_calls.get_schedule(await self._client.pool(), name)
 
     async def next_ticks(self, name: str, most: int = 5) -> Sequence[Tick]:
-        """When a stored schedule will fire."""
+        """When a stored schedule will fire: at no time while it is paused."""
         check_schedule_name(name)
         _check_most(most)
-        return await schedule_calls.next_ticks_of(await self._client.pool(), name, most)
+        on = await self._client.pool()
+        ticks = await schedule_calls.next_ticks_of(on, name, most)
+        if not ticks and await schedule_calls.get_schedule(on, name) is None:
+            raise schedule_calls.no_schedule(name)
+        return ticks
 
     async def preview(self, cron: str, timezone: str = "UTC", most: int = 5) -> Sequence[datetime]:
         """When a schedule with this expression would fire; nothing is stored."""

@@ -51,7 +51,7 @@ _LOST = (
 
 
 _KEY_INDEX = "jobs_one_live_job_per_key"
-_ENQUEUE = "function hybrid_runner.enqueue_job("
+_ENQUEUE = "function hybrid_runner.enqueue_job"
 
 
 def translate(error: BaseException) -> RunnerError:
@@ -112,6 +112,8 @@ def _from_postgres(error: asyncpg.PostgresError) -> RunnerError:
     if state == "3D000":
         return DatabaseError(f"{line}: create it, or correct the DSN")
     if state == "42501":
+        if line.startswith("schedule "):  # it says whose it is
+            return DatabaseError(line)
         is_of_owner = line.startswith("must be owner")
         return needs_owner(error) if is_of_owner else _forbidden(line)
     if state in _MISSING_STATES and (missing := _missing(line)) is not None:

@@ -4,20 +4,23 @@ name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 
 from hybrid_runner.errors import ConfigurationError, RunnerError
 from hybrid_runner.model.monitors import (
     Decision,
     Dependency,
     Event,
+    Known,
     MonitorsUpkeep,
     PollAnswer,
     Recorded,
     Stopped,
     Subscription,
     Taken,
+    Unchanged,
 )
 from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
 from hybrid_runner.storage.monitor_rows import (
@@ -26,16 +29,32 @@ from hybrid_runner.storage.monitor_rows import (
     read_recorded,
     read_taken,
     write_round,
+    write_unchanged,
 )
 from hybrid_runner.storage.queries import query
 
 _REFUSED = ("22023", "23514", "55P03")
 
 
-async def take_round(on: Fetches, host: str, job_id: int, claim: int, most: int) -> Taken | None:
-    """What is to be polled on this host now; None: the claim is stale."""
-    text = await fetch_value(on, "take_round", host, job_id, claim, most)
-    return None if text is None else read_taken(text)
+async def take_round(
+    on: Fetches,
+    host: str,
+    job_id: int,
+    claim: int,
+    most: int,
+    known: Mapping[int, Known] = MappingProxyType({}),
+) -> Taken | None:
+    """What is to be polled on this host now; None: the claim is stale. Of what is `known`, and of
+    which nobody has written a row since, nothing is read.
+    """
+    text = await fetch_value(
+        on,
+        "take_round",
+        *(host, job_id, claim, most, list(known)),
+        [each.service.version for each in known.values()],
+        [each.standing_version for each in known.values()],
+    )
+    return None if text is None else read_taken(text, known)
 
 
 async def begin_probes(
@@ -66,6 +85,7 @@ async def record_round(
     *,
     keeps_polls: bool,
     last: bool,
+    unchanged: Sequence[Unchanged] = (),
 ) -> Recorded | None:
     """Store what polls have changed, all of it or nothing; None: the claim is stale.
 
@@ -74,7 +94,9 @@ async def record_round(
     the `last` call of a run the round gives its services back, and `next_due` is known.
     """
     written = write_round(decisions, stopped, subscriptions, keeps_polls=keeps_polls)
-    rows = await fetch(on, "record_round", host, job_id, claim, *written, last)
+    rows = await fetch(
+        on, "record_round", host, job_id, claim, *written, last, *write_unchanged(unchanged)
+    )
     return read_recorded(rows[0]) if rows else None
 
 
@@ -84,6 +106,22 @@ async def open_hosts(on: Fetches, hosts: Sequence[str] | None = None) -> int:
     """
     opened: int = await fetch_value(on, "open_hosts", None if hosts is None else list(hosts))
     return opened
+
+
+async def close_host(on: Fetches, host: str) -> bool:
+    """Whether its job may end in the transaction of `on`: there is nothing to do, and until that
+    transaction ends nobody opens it.
+    """
+    may_end: bool = await fetch_value(on, "close_host", host)
+    return may_end
+
+
+async def wake_set_back(on: Fetches) -> int:
+    """Wake the rounds that wait for a time that was soon before Postgres's clock was set back; how
+    many.
+    """
+    woken: int = await fetch_value(on, "wake_set_back")
+    return woken
 
 
 async def ask_poll(on: Fetches, name: str) -> int:

@@ -21,6 +21,7 @@ from hybrid_runner.model.monitors import (
     DependencyAfter,
     Event,
     Item,
+    Known,
     PollAnswer,
     Recorded,
     Service,
@@ -28,6 +29,7 @@ from hybrid_runner.model.monitors import (
     Stopped,
     Subscription,
     Taken,
+    Unchanged,
 )
 
 _INT4 = 2**31 - 1
@@ -44,17 +46,29 @@ _TIMES = (*("due_at", "polled_at", "opened_at", "certificate_ends_at", "since", 
 
 WrittenRound = tuple[str, list[int], list[str], list[int]]
 """The round as JSON, and its latencies: service ids, names, milliseconds."""
+WrittenUnchanged = tuple[str, list[datetime], list[datetime], str, str, str, str]
+"""Arrays, those of numbers as text, which costs a quarter: service ids, due times, times of polls,
+latencies; and those of dependencies: service ids, dependency ids, milliseconds.
+"""
 
 
-def read_taken(text: str) -> Taken:
-    """What take_round answers."""
+def read_taken(text: str, known: Mapping[int, Known]) -> Taken:
+    """What take_round answers: services in full, but for those that it has recognised."""
     taken = _read(text)
+    in_full = {service["id"]: _service(service) for service in taken["services"]}
+    recognised = {
+        service_id: known[service_id]
+        for service_id in taken["recognised"]
+        if service_id not in in_full
+    }
+    both = in_full | {service_id: each.service for service_id, each in recognised.items()}
     return Taken(
         now=datetime.fromisoformat(taken["now"]),
-        services=tuple(_service(service) for service in taken["services"]),
+        services=tuple(both[each] for each in taken["order"] if each in both),
         stopped=tuple(Stopped(*stopped) for stopped in taken["stopped"]),
         next_due=_seconds(taken["next_due"]),
         polls_are_read=taken["polls_are_read"],
+        recognised=recognised,
     )
 
 
@@ -87,7 +101,9 @@ def read_dependencies(
 
 def read_recorded(row: asyncpg.Record) -> Recorded:
     """What record_round answers."""
-    return Recorded(_seconds(row["next_due"]), tuple(row["event_ids"]), row["status_changes"])
+    return Recorded(
+        _seconds(row["next_due"]), tuple(row["event_ids"]), row["status_changes"], row["version"]
+    )
 
 
 def read_answer(row: asyncpg.Record) -> PollAnswer:
@@ -139,6 +155,23 @@ def write_round(
         [printable(latency.name) for latency in latencies],
         [_int4(latency.milliseconds) for latency in latencies],
     )
+
+
+def write_unchanged(unchanged: Sequence[Unchanged]) -> WrittenUnchanged:
+    """More arguments of record_round: what is as it was."""
+    return (
+        _array([each.service_id for each in unchanged]),
+        [each.due_at for each in unchanged],
+        [each.polled_at for each in unchanged],
+        _array([_int4(each.latency_ms) for each in unchanged]),
+        _array([each.service_id for each in unchanged for _ in each.latencies]),
+        _array([one for each in unchanged for one in each.dependency_ids]),
+        _array([latency for each in unchanged for latency in each.latencies]),
+    )
+
+
+def _array(numbers: list[int]) -> str:
+    return f"{{{str(numbers)[1:-1]}}}"
 
 
 def _service(row: Mapping[str, Any]) -> Service:

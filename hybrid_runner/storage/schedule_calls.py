@@ -52,10 +52,13 @@ async def resume_schedule(on: Fetches, name: str) -> bool:
         return bool(await fetch_value(on, "resume_schedule", name))
 
 
-async def run_now(on: Fetches, name: str) -> int:
-    """Store a job of it beside its ticks; the job's id."""
+async def run_now(on: Fetches, name: str) -> tuple[int, bool]:
+    """Store a job of it beside its ticks: the job's id; and whether that is one that lives already,
+    and nothing was stored, since two of them may not.
+    """
     with _refusals():
-        return int(await fetch_value(on, "run_now", name))
+        [(job_id, lived)] = await fetch(on, "run_now", name)
+    return job_id, lived
 
 
 async def list_schedules(
@@ -85,6 +88,11 @@ async def next_ticks_of(on: Fetches, name: str, most: int) -> Sequence[Tick]:
     """The next ticks of a schedule."""
     with _refusals():
         return [Tick(*row) for row in await fetch(on, "next_ticks_of", name, most)]
+
+
+def no_schedule(name: str) -> ConfigurationError:
+    """What is said of a name that no schedule has."""
+    return ConfigurationError(f"there is no schedule {name!r}")
 
 
 @contextmanager

@@ -64,6 +64,7 @@ LogEvent = Literal[
     "listener.unusable",
     "loop.stalled",
     "monitors.service",
+    "monitors.set_back",
     "monitors.undecided",
     "outage.failed",
     "outage.over",

@@ -24,15 +24,15 @@ BEGIN
             END IF;
         EXCEPTION
             WHEN invalid_parameter_value THEN
-                NULL;
+                meant := hybrid_runner.nearest_word(zone, ARRAY(
+                    SELECT n.name FROM pg_timezone_names AS n WHERE n.name LIKE '%/%'
+                        AND n.name !~ '^(posix|right|Etc)/'
+                    ORDER BY n.name
+                ));
         END;
-        meant := hybrid_runner.nearest_word(zone, ARRAY(
-            SELECT n.name FROM pg_timezone_names AS n WHERE n.name !~ '^(posix|right|Etc)/'
-            ORDER BY n.name
-        ));
     END IF;
     RAISE EXCEPTION 'timezone: there is no %: %', hybrid_runner.shown(zone), CASE
-        WHEN meant IS NULL OR lower(meant) = lower(zone) THEN 'name a place, such as Europe/Paris, or UTC'
+        WHEN meant IS NULL THEN 'name a place, such as Europe/Paris, or UTC'
         ELSE 'did you mean ' || quote_literal(meant) || '?'
     END USING ERRCODE = 'invalid_parameter_value';
 END

@@ -72,7 +72,6 @@ BEGIN
 
     IF enqueue_job.on_conflict IN ('follow', 'collect') THEN
         new.kind := enqueue_job.kind;
-        new.payload := coalesce(enqueue_job.payload, '{}');
         new.queue := its_queue;
         new.key := enqueue_job.key;
         new.priority := enqueue_job.priority;
@@ -81,17 +80,17 @@ BEGIN
         new.timeout := enqueue_job.timeout;
         new.finish_by := enqueue_job.finish_by;
         new.start_by := enqueue_job.start_by;
-        new.data := enqueue_job.data;
         new.traceparent := trace;
         new.max_snoozes := enqueue_job.max_snoozes;
         new.max_duration := enqueue_job.max_duration;
         new.finish_within := enqueue_job.finish_within;
-        IF enqueue_job.on_conflict = 'collect' AND new.payload = '[]' THEN
+        IF enqueue_job.on_conflict = 'collect' AND enqueue_job.payload = '[]' THEN
             RAISE EXCEPTION 'collect needs at least one item'
                 USING ERRCODE = 'invalid_parameter_value';
         END IF;
         RETURN QUERY SELECT j.id, j.outcome FROM hybrid_runner.join_key(
-            new, enqueue_job.on_conflict = 'collect', enqueue_job.max_wait,
+            to_jsonb(new), coalesce(enqueue_job.payload, '{}'), enqueue_job.data,
+            enqueue_job.on_conflict = 'collect', enqueue_job.max_wait,
             coalesce(enqueue_job.max_items, 1000)) AS j;
         RETURN;
     END IF;

@@ -1,6 +1,6 @@
--- fire_schedules: store the jobs of all ticks that are due, of at most so many schedules, the latest
--- first. Everybody may call it at once: each tick makes one job. What somebody else has locked is
--- left to him.
+-- fire_schedules: store the jobs of all ticks that are due, of at most so many schedules, those
+-- first that are due longest. Everybody may call it at once: each tick makes one job. What somebody
+-- else has locked is left to him.
 -- Usually one tick is due and no job lives: all of these are one statement. Everything else is done
 -- row by row, and so is everything if one row spoils that statement.
 CREATE OR REPLACE FUNCTION hybrid_runner.fire_schedules(

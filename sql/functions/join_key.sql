@@ -6,20 +6,24 @@
 -- one is read and never locked, for that would hold up its settling; nothing here depends on
 -- whether it still runs when the caller commits: begin_successor() and end_jobs() see to that.
 CREATE OR REPLACE FUNCTION hybrid_runner.join_key(
-    new hybrid_runner.jobs, collects boolean, max_wait interval, max_items integer
+    columns jsonb, payload jsonb, data jsonb, collects boolean, max_wait interval, max_items integer
 ) RETURNS TABLE (id bigint, outcome text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
+    new hybrid_runner.jobs := jsonb_populate_record(NULL::hybrid_runner.jobs, columns);
+    more jsonb := CASE WHEN collects THEN hybrid_runner.items_of(join_key.payload)
+        ELSE join_key.payload END;
     last hybrid_runner.jobs;
     its_queue text;
     due timestamptz;
 BEGIN
     FOR tries IN 1..20 LOOP
-        SELECT l.* INTO last FROM hybrid_runner.last_in_line(new.key) AS l;
+        SELECT j.* INTO last FROM hybrid_runner.jobs AS j
+        WHERE j.id = (SELECT hybrid_runner.last_in_line(new.key));
         IF NOT collects AND (last.state = 'queued' OR starts_with(last.key, '>'))
-            OR collects AND hybrid_runner.has_room(last, new, max_items) THEN
+            OR collects AND hybrid_runner.has_room(last.id, new.kind, more, max_items) THEN
             -- One's own alone, as enqueue_job() has it.
             IF last.enqueued_by <> session_user AND NOT has_column_privilege(
                 session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE') THEN
@@ -34,7 +38,8 @@ BEGIN
             WHERE j.id = last.id AND j.key = last.key
                 AND (j.state = 'queued' OR starts_with(j.key, '>'))
             FOR UPDATE;
-            CONTINUE WHEN NOT FOUND OR collects AND NOT hybrid_runner.has_room(last, new, max_items);
+            CONTINUE WHEN NOT FOUND
+                OR collects AND NOT hybrid_runner.has_room(last.id, new.kind, more, max_items);
             due := CASE WHEN max_wait IS NULL THEN new.run_at ELSE least(
                 new.run_at, greatest(last.created_at + max_wait, clock_timestamp())) END;
             its_queue := CASE WHEN collects THEN last.queue ELSE new.queue END;
@@ -42,17 +47,17 @@ BEGIN
             -- in vain.
             IF collects THEN
                 UPDATE hybrid_runner.jobs AS j SET
-                    payload = hybrid_runner.items_of(j.payload) || hybrid_runner.items_of(new.payload),
+                    payload = hybrid_runner.items_of(j.payload) || more,
                     priority = least(j.priority, new.priority), run_at = due, state = 'queued',
                     attempt = 0, claim = NULL, worker_id = NULL, started_at = NULL,
                     version = j.version + 1
                 WHERE j.id = last.id;
             ELSE
                 UPDATE hybrid_runner.jobs AS j SET
-                    kind = new.kind, payload = new.payload, queue = new.queue,
+                    kind = new.kind, payload = more, queue = new.queue,
                     priority = new.priority, run_at = due, max_attempts = new.max_attempts,
                     timeout = new.timeout, finish_by = new.finish_by, start_by = new.start_by,
-                    data = new.data, traceparent = new.traceparent,
+                    data = join_key.data, traceparent = new.traceparent,
                     max_snoozes = new.max_snoozes, max_duration = new.max_duration,
                     finish_within = new.finish_within, state = 'queued', attempt = 0,
                     snoozes = 0, began_at = NULL, waits_for = NULL, errors = NULL,
@@ -75,10 +80,9 @@ BEGIN
         INSERT INTO hybrid_runner.jobs AS j
             (kind, payload, queue, key, priority, run_at, max_attempts, timeout, finish_by,
             start_by, data, traceparent, max_snoozes, max_duration, finish_within)
-        VALUES (new.kind, CASE WHEN collects THEN hybrid_runner.items_of(new.payload) ELSE new.payload END,
-            new.queue, coalesce('>' || last.key, new.key), new.priority, new.run_at,
-            new.max_attempts, new.timeout, new.finish_by, new.start_by, new.data, new.traceparent,
-            new.max_snoozes, new.max_duration, new.finish_within)
+        VALUES (new.kind, more, new.queue, coalesce('>' || last.key, new.key), new.priority, new.run_at,
+            new.max_attempts, new.timeout, new.finish_by, new.start_by, join_key.data,
+            new.traceparent, new.max_snoozes, new.max_duration, new.finish_within)
         ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
         RETURNING j.id INTO id;
         CONTINUE WHEN NOT FOUND;

@@ -116,6 +116,10 @@ WHERE state = 'queued' AND (began_at IS NOT NULL OR finish_by IS NOT NULL OR fin
 CREATE INDEX jobs_waiting ON hybrid_runner.jobs (waits_for, id)
 WHERE waits_for IS NOT NULL AND state = 'queued';
 
+-- Those that are to end if they have not begun by then.
+CREATE INDEX jobs_by_start_by ON hybrid_runner.jobs (start_by)
+WHERE start_by IS NOT NULL AND state = 'queued';
+
 CREATE UNIQUE INDEX jobs_one_live_job_per_key ON hybrid_runner.jobs (key) WHERE key IS NOT NULL;
 
 -- Not the key: any producer could occupy that.

@@ -66,7 +66,9 @@ BEGIN
         EXECUTE format('GRANT UPDATE ON SEQUENCE hybrid_monitors.event_readers_until TO %I', role);
         EXECUTE format(
             'GRANT EXECUTE ON FUNCTION hybrid_monitors.take_round, hybrid_monitors.record_round, '
-            'hybrid_monitors.begin_probes, hybrid_monitors.open_hosts, hybrid_monitors.ask_poll, hybrid_monitors.make_partitions, '
+            'hybrid_monitors.begin_probes, hybrid_monitors.open_hosts, hybrid_monitors.close_host, '
+            'hybrid_monitors.wake_set_back, '
+            'hybrid_monitors.ask_poll, hybrid_monitors.make_partitions, '
             'hybrid_monitors.drop_partitions, hybrid_monitors.roll_up_hour, '
             'hybrid_monitors.forget_leftovers, hybrid_monitors.rename_dependencies, '
             'hybrid_monitors.upkeep_ended, hybrid_monitors.is_window_open, '

@@ -42,6 +42,14 @@ BEGIN
         'INSERT INTO hybrid_monitors.%4$I SELECT * FROM strays', what || '_default', opens, closes,
         its_name, divided_by);
 
+    IF what = 'latencies' THEN
+        -- Nobody searches in these arrays, and to count what is in them is most of an ANALYZE.
+        EXECUTE format(
+            'ALTER TABLE hybrid_monitors.%I ALTER COLUMN dependency_ids SET STATISTICS 0, '
+            'ALTER COLUMN milliseconds SET STATISTICS 0', its_name);
+
+    END IF;
+
     EXECUTE format(
         'ALTER TABLE hybrid_monitors.%I ATTACH PARTITION hybrid_monitors.%I FOR VALUES FROM (%L) TO (%L)',
         what, its_name, opens, closes);
@@ -257,8 +265,8 @@ BEGIN
             'service_id or label must be given, not both: label {} is all services'
         WHEN NEW.label IS NOT NULL AND jsonb_typeof(NEW.label) <> 'object' THEN
             'label must be an object, such as {"team": "billing"}'
-        WHEN octet_length(NEW.label::text) > 8192 THEN
-            'label has more than 8192 bytes of JSON: make it shorter'
+        WHEN octet_length(NEW.label::text) > 1024 THEN
+            'label has more than 1024 bytes of JSON: make it shorter'
         WHEN (NEW.begins >= '1970-01-01 UTC' AND NEW.begins < '9999-01-01 UTC') IS NOT TRUE THEN
             'begins must be between 1970 and 9999, not ' || coalesce(NEW.begins::text, 'NULL')
         WHEN (NEW.ends > NEW.begins AND NEW.ends < '9999-01-01 UTC') IS NOT TRUE THEN
@@ -272,6 +280,10 @@ BEGIN
                 <= extract(epoch FROM NEW.ends) - extract(epoch FROM NEW.begins)
                 THEN 'every must be longer than from begins to ends' END)
     END;
+    IF refusal IS NULL AND NEW.label IS NOT NULL THEN -- as labels of services are
+        SELECT min(hybrid_monitors.refusal_of_equals('label.' || left(l.key, 100), l.value) COLLATE "C")
+        INTO refusal FROM jsonb_each(NEW.label) AS l;
+    END IF;
     IF refusal IS NULL AND TG_OP = 'INSERT' AND (
         SELECT count(*) FROM (SELECT FROM hybrid_monitors.windows LIMIT most) AS w
     ) = most THEN
@@ -282,6 +294,24 @@ BEGIN
             USING ERRCODE = 'check_violation', SCHEMA = 'hybrid_monitors', TABLE = 'windows';
     END IF;
     RETURN NEW;
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.close_host(host text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    -- As a key, which concerns open_hosts() alone: rounds and other readers wait for nobody.
+    PERFORM FROM hybrid_monitors.hosts AS h WHERE h.host = close_host.host FOR UPDATE NOWAIT;
+    RETURN FOUND
+        AND NOT EXISTS (
+            SELECT FROM hybrid_monitors.services AS s WHERE s.host = close_host.host AND s.active)
+        AND NOT EXISTS (
+            SELECT FROM hybrid_monitors.standings AS t WHERE t.host = close_host.host);
+EXCEPTION WHEN lock_not_available THEN
+    RETURN false; -- somebody opens it at this moment
 END
 $$;
 
@@ -420,9 +450,40 @@ BEGIN
         FOR NO KEY UPDATE OF o SKIP LOCKED
     );
     GET DIAGNOSTICS n = ROW_COUNT;
-    RETURN forgotten + n;
+    RETURN forgotten + n + hybrid_monitors.forget_strays(most);
 END
 $$;
+
+CREATE FUNCTION hybrid_monitors.forget_strays(most integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    kept record;
+
+    forgotten integer := 0;
+
+    n integer;
+
+BEGIN
+    FOR kept IN SELECT r.what, r.keep FROM hybrid_monitors.retention AS r ORDER BY r.what LOOP
+        EXECUTE format(
+            'DELETE FROM hybrid_monitors.%1$I AS d WHERE d.ctid = ANY (ARRAY('
+            'SELECT o.ctid FROM hybrid_monitors.%1$I AS o WHERE o.%2$I < $1 LIMIT $2 '
+            'FOR UPDATE SKIP LOCKED))',
+            kept.what || '_default', CASE kept.what WHEN 'hours' THEN 'hour' ELSE 'at' END)
+        USING now() - kept.keep, most;
+
+        GET DIAGNOSTICS n = ROW_COUNT;
+
+        forgotten := forgotten + n;
+
+    END LOOP;
+
+    RETURN forgotten;
+
+END
+$_$;
 
 CREATE FUNCTION hybrid_monitors.is_short_text(value jsonb) RETURNS boolean
     LANGUAGE sql IMMUTABLE
@@ -464,18 +525,36 @@ BEGIN
         SELECT r.what, r.unit, ('1 ' || r.unit)::interval AS width FROM hybrid_monitors.retention AS r
         ORDER BY r.what
     LOOP
-        SELECT coalesce(max(p.upper), date_trunc(wanted.unit, now())) INTO opens
-        FROM hybrid_monitors.partitions AS p
-        WHERE p.what = wanted.what AND p.upper > date_trunc(wanted.unit, now());
+        opens := date_trunc(wanted.unit, now());
         WHILE opens <= now() + make_interval(days => days_ahead) LOOP
-            closes := date_trunc(wanted.unit, opens) + wanted.width;
-            PERFORM hybrid_monitors.add_partition(wanted.what, opens, closes);
+            SELECT max(p.upper) INTO closes FROM hybrid_monitors.partitions AS p
+            WHERE p.what = wanted.what AND p.lower <= opens AND p.upper > opens;
+            IF closes IS NULL THEN
+                SELECT least(date_trunc(wanted.unit, opens) + wanted.width, min(p.lower)) INTO closes
+                FROM hybrid_monitors.partitions AS p
+                WHERE p.what = wanted.what AND p.lower > opens;
+                PERFORM hybrid_monitors.add_partition(wanted.what, opens, closes);
+                made := made + 1;
+            END IF;
             opens := closes;
-            made := made + 1;
         END LOOP;
     END LOOP;
     RETURN made;
 END
+$$;
+
+CREATE FUNCTION hybrid_monitors.mend_set_back(host text, looked timestamp with time zone) RETURNS void
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    UPDATE hybrid_monitors.standings AS t SET
+        due_at = least(t.due_at, mend_set_back.looked + s.every * hybrid_monitors.phase_of(s.id)),
+        polled_at = least(t.polled_at, mend_set_back.looked),
+        since = least(t.since, mend_set_back.looked),
+        contrary_since = least(t.contrary_since, mend_set_back.looked),
+        opened_at = least(t.opened_at, mend_set_back.looked)
+    FROM hybrid_monitors.services AS s
+    WHERE t.host = mend_set_back.host AND s.id = t.service_id
 $$;
 
 CREATE FUNCTION hybrid_monitors.open_hosts(hosts text[] DEFAULT NULL::text[]) RETURNS integer
@@ -488,6 +567,12 @@ DECLARE
     host text;
     opened integer;
 BEGIN
+    -- Whoever ends the job of one of them has ended it before this looks, or looks after this: by
+    -- close_host().
+    PERFORM FROM hybrid_monitors.hosts AS h
+    WHERE h.host = ANY (open_hosts.hosts)
+    ORDER BY h.host COLLATE "C"
+    FOR KEY SHARE;
     closed := ARRAY(
         SELECT h.host
         FROM (
@@ -524,7 +609,36 @@ CREATE FUNCTION hybrid_monitors.phase_of(id bigint) RETURNS double precision
     SELECT (pg_catalog.mod(id::numeric * 0.618033988749894848204586834365638118, 1))::double precision
 $$;
 
-CREATE FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) RETURNS TABLE(next_due double precision, event_ids bigint[], status_changes integer)
+CREATE FUNCTION hybrid_monitors.recognised_services(host text, taken bigint[], known_ids bigint[], known_versions xid[], known_standings xid[], has_windows boolean) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_hashjoin TO 'true'
+    SET enable_nestloop TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    asked bigint[] := '{}';
+BEGIN
+    IF EXISTS (SELECT FROM hybrid_monitors.asked) THEN
+        asked := ARRAY(SELECT a.service_id FROM hybrid_monitors.asked AS a WHERE a.service_id = ANY (taken));
+    END IF;
+    RETURN ARRAY(
+        SELECT s.id
+        FROM hybrid_monitors.services AS s
+        JOIN hybrid_monitors.standings AS t ON t.service_id = s.id AND t.host = s.host
+        JOIN unnest(known_ids, known_versions, known_standings) AS k (id, version, standing)
+            ON k.id = s.id
+        WHERE s.host = recognised_services.host AND s.active AND t.host = recognised_services.host
+            AND s.xmin = k.version AND t.xmin = k.standing AND s.id = ANY (taken)
+            AND s.id <> ALL (asked)
+            AND CASE WHEN has_windows OR s.depends_on IS NOT NULL OR s.quiet_until IS NOT NULL
+                THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
+                END IS NULL
+    );
+END
+$$;
+
+CREATE FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) RETURNS TABLE(next_due double precision, event_ids bigint[], status_changes integer, version bigint)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET lock_timeout TO '5s'
@@ -540,8 +654,10 @@ DECLARE
     usual hybrid_monitors.standings;
     decided hybrid_monitors.standings[];
     kept bigint[];
+    same bigint[] := '{}';
     mentioned bigint[];
     first_due timestamptz;
+    same_due timestamptz;
     gone bigint[];
     has_stopped bigint[];
 BEGIN
@@ -554,6 +670,7 @@ BEGIN
     END IF;
     event_ids := '{}';
     status_changes := 0;
+    version := pg_current_xact_id()::xid::text::bigint;
 
     IF round ? 'stopped' THEN
         -- Unless it goes on by now, or another round has told it.
@@ -597,6 +714,13 @@ BEGIN
         PERFORM hybrid_monitors.store_latencies(
             record_round.host, kept, latency_services, latency_names, latencies, now);
     END IF;
+    IF cardinality(same_ids) > 0 THEN
+        SELECT w.written, w.first_due INTO same, same_due
+        FROM hybrid_monitors.store_same(
+            record_round.host, same_ids, same_dues, same_polls, same_latencies, told_services,
+            told_dependencies, told_latencies, now) AS w;
+        first_due := least(first_due, same_due);
+    END IF;
     IF round ? 'answered' AND EXISTS (SELECT FROM hybrid_monitors.asked) THEN
         DELETE FROM hybrid_monitors.asked AS a
         WHERE a.service_id = ANY (kept) AND a.service_id = ANY (ARRAY(
@@ -605,13 +729,13 @@ BEGIN
 
     mentioned := ARRAY(
         SELECT (d.decided ->> 'service_id')::bigint
-        FROM jsonb_array_elements(round -> 'standings') AS d (decided));
+        FROM jsonb_array_elements(round -> 'standings') AS d (decided)) || same_ids;
     -- What was taken and is not recorded, or was dropped, is to be looked at again at once.
     UPDATE hybrid_monitors.hosts AS h SET
-        looked_at = now,
+        looked_at = greatest(h.looked_at, now), -- the next one notices a clock that was set back
         next_due_at = least(
             h.next_due_at, first_due,
-            CASE WHEN cardinality(kept) < cardinality(mentioned)
+            CASE WHEN cardinality(kept) + cardinality(same) < cardinality(mentioned)
                 OR record_round.last AND NOT h.round_services <@ mentioned THEN now END),
         round_services = CASE WHEN record_round.last THEN '{}' ELSE ARRAY(
             SELECT i.id FROM unnest(h.round_services) AS i (id) WHERE i.id <> ALL (mentioned)
@@ -1108,6 +1232,10 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
+    -- Postgres's clock was forward and is set back: these hours come once more.
+    IF until > now() THEN
+        until := date_trunc('hour', now());
+    END IF;
     SELECT date_trunc('hour', min(l.at)) INTO oldest FROM hybrid_monitors.latencies AS l
     WHERE l.at >= coalesce(until, '-infinity');
     -- Hours in which nobody polled are passed over.
@@ -1136,7 +1264,10 @@ BEGIN
         WHERE l.at >= oldest AND l.at < oldest + interval '1 hour'
         GROUP BY u.dependency_id, 2
     ) AS b
-    GROUP BY b.dependency_id;
+    GROUP BY b.dependency_id
+    ON CONFLICT (dependency_id, hour) DO UPDATE SET
+        answers = excluded.answers, sum_ms = excluded.sum_ms, max_ms = excluded.max_ms,
+        buckets = excluded.buckets;
     UPDATE hybrid_monitors.upkeep_runs AS r SET rolled_up_until = oldest + interval '1 hour';
     RETURN true;
 END
@@ -1171,7 +1302,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_monitors.services_changed(hosts text[]) RETURNS void
+CREATE FUNCTION hybrid_monitors.services_changed(hosts text[], are_opened boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1186,7 +1317,7 @@ BEGIN
     FROM (
         SELECT n.host, (row_number() OVER () - 1) / 500 AS batch
         FROM unnest(services_changed.hosts) AS n (host)
-        WHERE NOT EXISTS (
+        WHERE services_changed.are_opened OR NOT EXISTS (
             SELECT FROM hybrid_runner.jobs AS j WHERE j.key = 'monitors:' || n.host)
     ) AS h
     GROUP BY h.batch;
@@ -1210,7 +1341,7 @@ CREATE FUNCTION hybrid_monitors.services_inserted() RETURNS trigger
     AS $$
 BEGIN
     PERFORM hybrid_monitors.services_changed(ARRAY(
-        SELECT DISTINCT i.host FROM inserted AS i WHERE i.active));
+        SELECT DISTINCT i.host FROM inserted AS i WHERE i.active), are_opened => true);
     RETURN NULL;
 END
 $$;
@@ -1230,13 +1361,25 @@ CREATE FUNCTION hybrid_monitors.services_updated() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+DECLARE
+    with_more text[]; -- to do there than before
+    others text[];
 BEGIN
-    PERFORM hybrid_monitors.services_changed(ARRAY(
-        SELECT DISTINCT h.host
+    SELECT
+        array_agg(c.host) FILTER (WHERE c.has_more), array_agg(c.host) FILTER (WHERE NOT c.has_more)
+    INTO with_more, others
+    FROM (
+        SELECT
+            h.host,
+            bool_or(h.host = n.host AND n.active AND (o.host <> n.host OR NOT o.active)) AS has_more
         FROM old_rows AS o
         JOIN new_rows AS n ON n.id = o.id
         CROSS JOIN LATERAL unnest(ARRAY[o.host, n.host]) AS h (host)
-        WHERE (o.active OR n.active) AND to_jsonb(o) IS DISTINCT FROM to_jsonb(n)));
+        WHERE (o.active OR n.active) AND to_jsonb(o) IS DISTINCT FROM to_jsonb(n)
+        GROUP BY h.host
+    ) AS c;
+    PERFORM hybrid_monitors.services_changed(with_more, are_opened => true);
+    PERFORM hybrid_monitors.services_changed(others);
     RETURN NULL;
 END
 $$;
@@ -1288,13 +1431,15 @@ BEGIN
     IF EXISTS (
         SELECT FROM hybrid_monitors.standings AS t
         JOIN hybrid_monitors.services AS s ON s.id = t.service_id
-        WHERE t.host = spread_services.host AND t.due_at > last_look
-            AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4)
+        WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
+            AND greatest(t.due_at, last_look)
+                < looked - least(interval '10 seconds', s.every * 1.4)
     ) THEN
         UPDATE hybrid_monitors.standings AS t
         SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
         FROM hybrid_monitors.services AS s
-        WHERE t.host = spread_services.host AND t.due_at > last_look AND t.due_at <= looked
+        WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
+            AND t.due_at <= looked
             -- not one that was put off since its last poll: it would never be polled
             AND t.is_started AND t.due_at <= t.polled_at + s.every
             AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
@@ -1504,6 +1649,41 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_monitors.store_same(host text, ids bigint[], dues timestamp with time zone[], polls timestamp with time zone[], latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[], now timestamp with time zone, OUT written bigint[], OUT first_due timestamp with time zone) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    WITH changed AS (
+        UPDATE hybrid_monitors.standings AS t SET
+            due_at = n.due_at, polled_at = n.polled_at, latency_ms = n.ms
+        FROM unnest(ids, dues, polls, latencies) AS n (id, due_at, polled_at, ms)
+        JOIN hybrid_monitors.services AS s ON s.id = n.id
+        WHERE t.service_id = n.id AND t.url = s.url AND s.active AND s.host = store_same.host
+        RETURNING t.service_id, t.due_at
+    )
+    SELECT coalesce(array_agg(c.service_id), '{}'), min(c.due_at)
+    INTO store_same.written, store_same.first_due FROM changed AS c;
+    IF cardinality(written) < cardinality(ids)
+        OR cardinality(told_dependencies) <> cardinality(told_latencies)
+        OR array_position(told_dependencies, NULL) IS NOT NULL
+        OR (0 < ALL (told_latencies)) IS NOT true
+    THEN
+        SELECT coalesce(array_agg(u.id), '{}'), coalesce(array_agg(u.ms), '{}')
+        INTO told_dependencies, told_latencies
+        FROM unnest(told_services, told_dependencies, told_latencies) AS u (service_id, id, ms)
+        WHERE u.service_id = ANY (written) AND u.id IS NOT NULL AND u.ms > 0;
+    END IF;
+    -- Longer rows would be compressed, which takes as long as all the rest.
+    INSERT INTO hybrid_monitors.latencies (at, host, dependency_ids, milliseconds)
+    SELECT
+        store_same.now, store_same.host, told_dependencies[c.first:c.first + 139],
+        told_latencies[c.first:c.first + 139]
+    FROM generate_series(1, cardinality(told_dependencies), 140) AS c (first);
+END
+$$;
+
 CREATE TABLE hybrid_monitors.standings (
     service_id bigint NOT NULL,
     due_at timestamp with time zone NOT NULL,
@@ -1530,7 +1710,7 @@ CREATE TABLE hybrid_monitors.standings (
     warnings jsonb DEFAULT '[]'::jsonb NOT NULL,
     CONSTRAINT standings_breaker_is_known CHECK ((breaker = ANY (ARRAY['closed'::text, 'open'::text, 'half_open'::text])))
 )
-WITH (fillfactor='60', autovacuum_vacuum_scale_factor='0.1', autovacuum_vacuum_threshold='1000');
+WITH (fillfactor='60', autovacuum_vacuum_scale_factor='1', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='20');
 
 CREATE FUNCTION hybrid_monitors.store_standings(host text, decided hybrid_monitors.standings[]) RETURNS void
     LANGUAGE plpgsql
@@ -1604,8 +1784,10 @@ BEGIN
         SELECT
             s.id, t.polled_at, t.service_id IS NULL AS is_new, a.id IS NOT NULL AS is_asked,
             s.id <> ALL (on_its_way) AS is_free,
-            t.due_at > last_look
-                AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
+            -- What came due in the last seconds before that look waited for the next one.
+            t.due_at > last_look - interval '5 seconds'
+                AND greatest(t.due_at, last_look)
+                    < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
             CASE WHEN t.url = s.url AND a.id IS NULL THEN t.due_at ELSE '-infinity' END AS due
         FROM hybrid_monitors.services AS s
         LEFT JOIN hybrid_monitors.standings AS t
@@ -1616,7 +1798,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) RETURNS json
+CREATE FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer, known_ids bigint[], known_versions xid[], known_standings xid[]) RETURNS json
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET lock_timeout TO '5s'
@@ -1635,6 +1817,7 @@ DECLARE
     has_windows CONSTANT boolean := EXISTS (SELECT FROM hybrid_monitors.windows);
     own record;
     taken bigint[];
+    recognised bigint[] := '{}';
     stopped json := '[]';
     services json := '[]';
 BEGIN
@@ -1650,10 +1833,14 @@ BEGIN
         CASE WHEN h.round_job = take_round.job_id AND h.round_claim = take_round.claim
             THEN h.round_services ELSE '{}' END
     INTO last_look, on_its_way
-    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR UPDATE;
+    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR NO KEY UPDATE;
     is_known := FOUND;
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
+    IF last_look > looked + interval '5 seconds' THEN
+        PERFORM hybrid_monitors.mend_set_back(take_round.host, looked);
+        last_look := looked;
+    END IF;
 
     FOR pass IN 1..2 LOOP -- the second time when some were put off
         own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);
@@ -1670,7 +1857,11 @@ BEGIN
         stopped := hybrid_monitors.stopped_services(take_round.host, taken);
     END IF;
 
-    IF cardinality(taken) > 0 THEN
+    IF cardinality(taken) > 0 AND cardinality(known_ids) > 0 THEN
+        recognised := hybrid_monitors.recognised_services(
+            take_round.host, taken, known_ids, known_versions, known_standings, has_windows);
+    END IF;
+    IF cardinality(taken) > cardinality(recognised) THEN
         SELECT json_agg(row_to_json(v) ORDER BY v.place) INTO services
         FROM (
             SELECT
@@ -1681,12 +1872,20 @@ BEGIN
                     THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
                 END AS suppressed,
                 CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
+                s.xmin::text::bigint AS version,
+                -- as long as its last answer counts: else they are not those that it names
+                CASE WHEN t.ok AND t.digest IS NOT NULL AND NOT t.is_unsettled THEN (
+                    SELECT coalesce(json_object_agg(d.name, d.id), '{}')
+                    FROM hybrid_monitors.dependencies AS d WHERE d.service_id = s.id
+                ) END AS dependency_ids,
                 i.place
             FROM unnest(taken) WITH ORDINALITY AS i (id, place)
             JOIN hybrid_monitors.services AS s ON s.id = i.id
             LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
             LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
+            WHERE s.id <> ALL (recognised)
         ) AS v;
+        services := coalesce(services, '[]'); -- somebody has deleted them
     END IF;
 
     IF cardinality(own.due) > take_round.most THEN
@@ -1708,7 +1907,7 @@ BEGIN
         );
     END IF;
     RETURN json_build_object(
-        'now', looked, 'services', services, 'stopped', stopped,
+        'now', looked, 'services', services, 'order', taken, 'recognised', recognised, 'stopped', stopped,
         'next_due', extract(epoch FROM own.next_due - looked),
         'polls_are_read', hybrid_monitors.events_are_read());
 END
@@ -1753,6 +1952,29 @@ CREATE FUNCTION hybrid_monitors.upkeep_ended() RETURNS timestamp with time zone
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     UPDATE hybrid_monitors.upkeep_runs AS r SET ended_at = clock_timestamp() RETURNING r.ended_at
+$$;
+
+CREATE FUNCTION hybrid_monitors.wake_set_back() RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    woken integer;
+BEGIN
+    INSERT INTO hybrid_runner.signals (key)
+    SELECT j.key
+    FROM (
+        SELECT 'monitors:' || h.host AS key FROM hybrid_monitors.hosts AS h
+        WHERE h.looked_at > clock_timestamp() + interval '5 seconds'
+        UNION ALL
+        SELECT 'monitors.upkeep' FROM hybrid_monitors.upkeep_runs AS r
+        WHERE r.ended_at > clock_timestamp() + interval '5 seconds'
+    ) AS ahead
+    JOIN hybrid_runner.jobs AS j ON j.key = ahead.key
+    WHERE j.state = 'queued' AND j.waits_for = j.key AND j.run_at > clock_timestamp();
+    GET DIAGNOSTICS woken = ROW_COUNT;
+    RETURN woken;
+END
 $$;
 
 CREATE FUNCTION hybrid_monitors.why_suppressed(id bigint, depends_on bigint, labels jsonb, quiet_until timestamp with time zone) RETURNS text
@@ -1895,7 +2117,7 @@ CREATE TABLE hybrid_monitors.hosts (
     round_began_at timestamp with time zone,
     round_services bigint[] DEFAULT '{}'::bigint[] NOT NULL
 )
-WITH (fillfactor='50');
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='1', autovacuum_vacuum_threshold='1000', autovacuum_analyze_scale_factor='20');
 
 CREATE TABLE hybrid_monitors.hours (
     hour timestamp with time zone NOT NULL,
@@ -1970,11 +2192,44 @@ CREATE TABLE hybrid_monitors.windows (
 );
 
 CREATE VIEW hybrid_monitors.maintained AS
- SELECT id AS service_id
-   FROM hybrid_monitors.services s
-  WHERE ((quiet_until > now()) OR (EXISTS ( SELECT
+ WITH open_windows AS MATERIALIZED (
+         SELECT DISTINCT w.service_id,
+            w.label
            FROM hybrid_monitors.windows w
-          WHERE (((w.service_id = s.id) OR (s.labels @> w.label)) AND hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())))));
+          WHERE hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
+        ), rarest AS MATERIALIZED (
+         SELECT DISTINCT ON (p.label) p.label,
+            p.key,
+            p.value
+           FROM ( SELECT o.label,
+                    e.key,
+                    e.value,
+                    count(*) OVER (PARTITION BY e.key, e.value) AS windows
+                   FROM (open_windows o
+                     CROSS JOIN LATERAL jsonb_each(o.label) e(key, value))) p
+          ORDER BY p.label, p.windows, p.key
+        )
+ SELECT s.id AS service_id
+   FROM hybrid_monitors.services s
+  WHERE ((s.quiet_until > now()) OR (s.id IN ( SELECT o.service_id
+           FROM open_windows o)) OR (EXISTS ( SELECT
+           FROM open_windows o
+          WHERE (o.label = '{}'::jsonb))))
+UNION
+ SELECT p.id AS service_id
+   FROM (( SELECT l.id,
+            l.labels,
+            e.key,
+            e.value
+           FROM (( SELECT s.id,
+                    (s.labels || '{}'::jsonb) AS labels
+                   FROM hybrid_monitors.services s
+                 OFFSET 0) l
+             CROSS JOIN LATERAL jsonb_each(l.labels) e(key, value))
+         OFFSET 0) p
+     JOIN rarest r ON (((r.key = p.key) AND (r.value = p.value))))
+  WHERE ((p.labels @> r.label) AND (EXISTS ( SELECT
+           FROM rarest)));
 
 CREATE TABLE hybrid_monitors.migrations (
     version integer NOT NULL,
@@ -1984,20 +2239,13 @@ CREATE TABLE hybrid_monitors.migrations (
 );
 
 CREATE VIEW hybrid_monitors.overview AS
- WITH open_windows AS MATERIALIZED (
-         SELECT w.service_id,
-            w.label
-           FROM hybrid_monitors.windows w
-          WHERE hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
-        )
  SELECT s.id,
     s.name,
     s.host,
         CASE
             WHEN (NOT s.active) THEN 'paused'::text
-            WHEN ((s.quiet_until > now()) OR (EXISTS ( SELECT
-               FROM open_windows w
-              WHERE ((w.service_id = s.id) OR (s.labels @> w.label))))) THEN 'maintenance'::text
+            WHEN (s.id IN ( SELECT m.service_id
+               FROM hybrid_monitors.maintained m)) THEN 'maintenance'::text
             WHEN (st.polled_at IS NULL) THEN 'unknown'::text
             WHEN st.is_down THEN 'down'::text
             ELSE 'up'::text
@@ -2215,6 +2463,12 @@ REVOKE ALL ON FUNCTION hybrid_monitors.check_service() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.check_window() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION hybrid_monitors.close_host(host text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.close_host(host text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.close_host(host text) TO hybrid_runner_admin;
+
 REVOKE ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) TO hybrid_runner_worker;
@@ -2232,6 +2486,8 @@ REVOKE ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) FROM PUBLI
 GRANT ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.forget_strays(most integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.is_short_text(value jsonb) FROM PUBLIC;
 
@@ -2261,6 +2517,8 @@ GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hyb
 
 GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hybrid_runner_admin;
 
+REVOKE ALL ON FUNCTION hybrid_monitors.mend_set_back(host text, looked timestamp with time zone) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) TO hybrid_runner_worker;
@@ -2269,11 +2527,13 @@ GRANT ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) TO hybrid_runner_
 
 REVOKE ALL ON FUNCTION hybrid_monitors.phase_of(id bigint) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_monitors.recognised_services(host text, taken bigint[], known_ids bigint[], known_versions xid[], known_standings xid[], has_windows boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) TO hybrid_runner_worker;
+REVOKE ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_equals(place text, value jsonb) FROM PUBLIC;
 
@@ -2317,7 +2577,7 @@ GRANT ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) TO hybri
 
 GRANT ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.services_changed(hosts text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_monitors.services_changed(hosts text[], are_opened boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.services_deleted() FROM PUBLIC;
 
@@ -2339,6 +2599,8 @@ REVOKE ALL ON FUNCTION hybrid_monitors.store_latencies(host text, kept bigint[],
 
 REVOKE ALL ON FUNCTION hybrid_monitors.store_rounds(hosts text[]) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION hybrid_monitors.store_same(host text, ids bigint[], dues timestamp with time zone[], polls timestamp with time zone[], latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[], now timestamp with time zone, OUT written bigint[], OUT first_due timestamp with time zone) FROM PUBLIC;
+
 GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_monitors_editor;
 
 GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_runner_worker;
@@ -2351,11 +2613,11 @@ REVOKE ALL ON FUNCTION hybrid_monitors.store_standings(host text, decided hybrid
 
 REVOKE ALL ON FUNCTION hybrid_monitors.survey_host(host text, on_its_way bigint[], last_look timestamp with time zone, looked timestamp with time zone, OUT due bigint[], OUT next_due timestamp with time zone, OUT new integer, OUT here integer, OUT is_late boolean) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer, known_ids bigint[], known_versions xid[], known_standings xid[]) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer, known_ids bigint[], known_versions xid[], known_standings xid[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer, known_ids bigint[], known_versions xid[], known_standings xid[]) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.update_service(name text, columns jsonb) FROM PUBLIC;
 
@@ -2368,6 +2630,12 @@ REVOKE ALL ON FUNCTION hybrid_monitors.upkeep_ended() FROM PUBLIC;
 GRANT ALL ON FUNCTION hybrid_monitors.upkeep_ended() TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_monitors.upkeep_ended() TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.wake_set_back() FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_monitors.wake_set_back() TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_monitors.wake_set_back() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.why_suppressed(id bigint, depends_on bigint, labels jsonb, quiet_until timestamp with time zone) FROM PUBLIC;
 

@@ -19,7 +19,7 @@ SELECT
     s.kind, s.queue, s.cron, s.every, s.at, s.timezone, s.next_at, s.last_tick, s.last_job, coalesce(cardinality(s.waiting_ticks), 0) AS waiting, s.overlap, s.missed,
     s.catch_up, s.jitter, s.starts_at, s.ends_at, s.paused_at, s.note, s.declared, l.declaring AS workers, s.made_by,
     s.fired, s.caught_up, s.skipped, s.dropped, s.priority, s.max_attempts, s.timeout,
-    CASE WHEN $1 IS NOT NULL THEN s.payload::text END AS payload
+    CASE WHEN $1::text IS NOT NULL THEN s.payload::text END AS payload
 FROM hybrid_runner.schedules AS s
 LEFT JOIN hybrid_runner.kinds AS k ON k.name = s.kind
 CROSS JOIN LATERAL (
@@ -30,6 +30,6 @@ CROSS JOIN LATERAL (
         )::int4 AS knowing
     FROM living AS w
 ) AS l
-WHERE $1 IS NULL OR s.name = $1
+WHERE $1::text IS NULL OR s.name = $1
 ORDER BY s.name
 LIMIT $2 OFFSET $3

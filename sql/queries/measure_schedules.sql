@@ -1,5 +1,5 @@
 -- measure_schedules: how schedules do as a whole, for metrics and health.
--- $1 int4 most
+-- $1 int8 most
 -- odd: of those that are in disorder $1 are named, in the order of their names.
 -- odd: who lives is said by the tables, as fire_schedules has it; a kind that no live worker ever
 --   declared may still be known to one that starts now, so it is a warning.

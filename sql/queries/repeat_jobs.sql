@@ -19,6 +19,7 @@ repeated AS (
         state = 'queued',
         run_at = clock_timestamp() + make_interval(secs => extract(epoch FROM s.delay)::float8), -- never behind a frontier
         finish_by = s.finish_by,
+        start_by = NULL, -- it has begun
         attempt = 0,
         snoozes = 0,
         began_at = NULL,

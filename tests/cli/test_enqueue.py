@@ -15,6 +15,7 @@ from hybrid_runner.model.jobs import JobStatus, State
 from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import COMMAND, environment, fails, hybrid_runner, succeeds, worker
+from tests.support.jobs import running
 
 TASKS = """
 import asyncio, pathlib
@@ -73,6 +74,8 @@ async def test_every_option_reaches_the_row(dsn: str, database: Connection) -> N
         "1m",
         "--finish-by",
         "2051-01-01T00:00+00:00",
+        "--start-by",
+        "2050-06-01T00:00+00:00",
         "--data",
         '{"seen": 0}',
         "--dsn",
@@ -95,6 +98,30 @@ async def test_every_option_reaches_the_row(dsn: str, database: Connection) -> N
     assert (job.finish_by.isoformat(), job.data) == ("2051-01-01T00:00:00+00:00", {"seen": 0})
     assert job.timeout is not None
     assert job.timeout.total_seconds() == 60
+    assert job.start_by is not None
+    assert job.start_by.isoformat() == "2050-06-01T00:00:00+00:00"
+
+
+async def test_what_became_of_the_key_is_said(dsn: str, database: Connection) -> None:
+    holder = (await running(database, "k")).id
+    put_off = ("--delay", "1h", "--max-wait", "2h", "--key", "k", "--dsn", dsn)
+
+    async def said(*arguments: str) -> str:
+        return await asyncio.to_thread(succeeds, "enqueue", "work", *arguments, *put_off)
+
+    job = holder + 1
+    assert await said('{"n": 1}', "--on-conflict", "collect", "--max-items", "2") == (
+        f"job {job} follows: it begins when the job that holds the key 'k' has ended\n"
+    )
+    assert await said('[{"n": 2}]', "--on-conflict", "collect", "--max-items", "2") == (
+        f"job {job} collected: it waits, and has these items too\n"
+    )
+    view = await client_calls.get_job(database, job)
+    assert view is not None
+    assert view.payload == [{"n": 1}, {"n": 2}]
+    assert await said("--on-conflict", "follow") == f"job {job} replaced\n"
+    refused = fails("enqueue", "work", "--unique-for", "1h", "--dsn", dsn)
+    assert "unique_for needs a key" in refused
 
 
 def test_payload_comes_from_stdin_or_is_empty(dsn: str) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 from datetime import timedelta
 
-from hybrid_runner.model.jobs import State
+from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.settlements import Finished, Requeued
 from hybrid_runner.storage import claim_calls, client_calls, worker_calls
 from hybrid_runner.storage.connections.connection import Connection
@@ -55,6 +55,22 @@ async def test_list_shows_live_and_archived_jobs_newest_first(
     ]
     assert "ValueError: a \ufffd[2J bad thing" in lines[2]
     assert lines[3].endswith('"done"')
+
+
+async def test_a_job_that_waits_for_the_one_that_has_its_key_says_so(
+    dsn: str, database: Connection
+) -> None:
+    holder = await running(database, "k")
+    behind = await client_calls.enqueue_job(database, NewJob("work", key="k"), "follow")
+    [_, line, _] = (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()
+    assert line.split()[0] == str(behind.id)
+    note = f"after job {holder.id} waits for job {holder.id}, which has its key"
+    assert " ".join(line.split()).endswith(note)
+    shown = await succeeds_("jobs", "show", str(behind.id), "--dsn", dsn)
+    assert f"job {holder.id}, which has its key" in shown
+    await claim_calls.finish_jobs(database, [Finished(holder, State.COMPLETED, result="null")])
+    lines = (await succeeds_("jobs", "list", "--dsn", dsn)).splitlines()
+    assert not any("which has its key" in line for line in lines)
 
 
 async def test_snoozes_are_shown(dsn: str, database: Connection) -> None:

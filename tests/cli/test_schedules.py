@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,16 @@ from hybrid_runner.cli.commands import schedules as command
 from hybrid_runner.cli.parsing import Parser
 from hybrid_runner.handlers.schedule_options import option_texts
 from hybrid_runner.storage.connections.connection import Connection
-from tests.cli.running import fails, succeeds
+from tests.cli.running import fails, hybrid_runner, succeeds
 from tests.support.scheduled import a_worker
 
+_WRONG = """
+from hybrid_runner import Runner
+app = Runner()
+@app.job("work")
+async def work(payload: dict[str, int]) -> None: ...
+app.schedule("nightly", work, cron="0 24 * * *")
+"""
 NEW_YEAR = "2040-01-01T00:00+00:00"
 
 
@@ -67,10 +75,10 @@ async def test_as_json(dsn: str, database: Connection) -> None:
     assert (shown["payload"], len(shown["next"])) == ({}, 3)
     assert shown["next"][0]["tick"] == said["next_at"]
     ran = json.loads(await runs("run", "hourly", "--json", "--dsn", dsn))
-    assert ran == {
-        "name": "hourly",
-        "id": await database.fetchval("SELECT id FROM hybrid_runner.jobs"),
-    }
+    job = await database.fetchval("SELECT id FROM hybrid_runner.jobs")
+    assert ran == {"name": "hourly", "id": job, "enqueued": "inserted"}
+    again = await runs("run", "hourly", "--dsn", dsn)
+    assert again == f"job {job} of schedule 'hourly' lives already: nothing was stored\n"
     assert json.loads(await runs("pause", "hourly", "--json", "--dsn", dsn)) == [
         {"name": "hourly", "outcome": "paused", "changed": True}
     ]
@@ -107,6 +115,27 @@ async def test_a_name_that_is_not_there_changes_nothing(dsn: str) -> None:
     assert "paused" not in await runs("list", "--dsn", dsn)
     for what in ("show", "run"):
         assert await refuses(what, "nowhere", "--dsn", dsn) == "there is no schedule 'nowhere'"
+
+
+async def test_a_kind_that_looks_like_another_is_asked_about(
+    dsn: str, database: Connection
+) -> None:
+    await database.execute("INSERT INTO hybrid_runner.kinds (name, queue) VALUES ('work', 'mail')")
+    added = await asyncio.to_thread(
+        hybrid_runner, "schedules", "add", "s", "wrok", "--every", "1h", "--dsn", dsn
+    )
+    assert added.returncode == 0
+    assert "no worker has a handler for kind 'wrok': did you mean 'work'?" in added.stderr
+
+
+async def test_a_worker_whose_code_declares_what_cannot_be_does_not_start(
+    dsn: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tasks.py").write_text(_WRONG, encoding="utf-8")
+    said = await asyncio.to_thread(
+        fails, "worker", "tasks:app", "--dsn", dsn, "--log-level", "error", cwd=tmp_path
+    )
+    assert said == "schedule 'nightly': cron: hour '24' is outside 0 to 23"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ import pytest
 from hybrid_runner import Runner, Snooze
 from hybrid_runner.cli import make_parser
 from hybrid_runner.embedded.binaries import psql_command
+from hybrid_runner.model.jobs import NewJob
+from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
 from tests.docs.blocks import ROOT, blocks
@@ -44,7 +46,7 @@ async def asked(
 ) -> list[dict[str, object]]:
     """What the query of a question answers."""
     text = statements_of(title)[0].replace(":job", str(job)).replace(":'key'", f"'{key}'")
-    text = text.replace(":'row'", "'7'")
+    text = text.replace(":'row'", "'7'").replace(":'schedule'", "'nightly'")
     return [dict(row) for row in await database.fetch(text)]
 
 
@@ -139,6 +141,18 @@ async def test_a_row_of_an_attached_table(database: Connection) -> None:
     )
     [answer] = await asked(database, title, 0)
     assert (answer["job"], answer["why"]) == (None, "somebody holds the row")
+
+
+async def test_a_schedule_that_has_not_fired(database: Connection) -> None:
+    title = "Its schedule has not fired"
+    assert await asked(database, title, 0) == []
+    await database.execute(
+        "SELECT hybrid_runner.schedule('nightly', 'report', cron => '30 2 * * *');"
+        " SELECT hybrid_runner.pause_schedule('nightly')"
+    )
+    [answer] = await asked(database, title, 0)
+    assert answer["paused_at"] is not None
+    assert (answer["live_workers"], answer["declared"], answer["last_job"]) == ([], False, None)
 
 
 async def test_how_long_ended_jobs_are_kept(database: Connection) -> None:
@@ -302,6 +316,14 @@ async def test_a_job_that_waits_for_a_signal(database: Connection, dsn: str) -> 
         title, row = await first_answer(database, handle.id)
     assert title == "5. Is it due?"
     assert (row["waits_for"], row["snoozes"], row["what"]) == ("paid:7", 1, "snooze")
+
+
+async def test_a_job_that_waits_for_the_one_that_has_its_key(database: Connection) -> None:
+    holder = (await running(database, "k")).id
+    behind = await client_calls.enqueue_job(database, NewJob("work", key="k"), "follow")
+    title, row = await first_answer(database, behind.id)
+    assert title == "5. Is it due?"
+    assert (behind.enqueued, row["behind"]) == ("follows", holder)
 
 
 async def test_others_that_are_more_urgent(database: Connection) -> None:

@@ -1,5 +1,6 @@
 """Walks every interleaving of one monitored service: those who edit it or ask for a poll of it, its
-host's round, the death of a worker that may go on without knowing, and what restores lost jobs.
+host's round and its end, and the death of a worker that may go on without knowing. The reconciler,
+which would repair what is missed a minute later, is left out.
 
 What a poll means is decided by the production code. A world is bad when a fault was made on the way
 to it, or when everybody rests and the service is not as the rounds believe, or a poll that was
@@ -39,8 +40,12 @@ class Rules(NamedTuple):
     """A probe is written down before it is sent."""
     one_job: bool = True
     """A host has one live job."""
-    reconcile: bool = True
-    """Hosts with work and no job get one."""
+    open_always: bool = True
+    """Whoever stores a new service has its host opened, whatever he sees of its job."""
+    look_again: bool = True
+    """Who ends the job of an idle host looks once more, while nobody can open it."""
+    wait: bool = True
+    """Who opens a host waits for whoever ends its job."""
 
 
 class Step(IntEnum):
@@ -51,6 +56,7 @@ class Step(IntEnum):
     POLLING = 2
     FOUND = 3
     STORED = 4
+    CLOSING = 5  # it has the host's lock, and has seen that there is nothing to do
 
 
 class Seen(NamedTuple):
@@ -133,7 +139,7 @@ def explore(
     todo = deque([start])
     while todo:
         world = todo.popleft()
-        if world.fault or _is_bad_at_rest(world, rules):
+        if world.fault or _is_bad_at_rest(world):
             story: list[World] = []
             at: World | None = world
             while at is not None:
@@ -147,14 +153,13 @@ def explore(
     return Explored(len(came_from), [])
 
 
-def _is_bad_at_rest(world: World, rules: Rules) -> bool:
+def _is_bad_at_rest(world: World) -> bool:
     """Nobody is about to do anything but by the clock."""
     goes_on = (
         world.editing is not None
         or world.opening
         or world.runs
         or any(job.state != "waits" or world.signalled for job in world.jobs)
-        or (rules.reconcile and not world.jobs and (world.service or world.standing))
     )
     if goes_on:
         return False
@@ -185,7 +190,9 @@ def _moves(world: World, rules: Rules) -> Iterator[World]:
 
 def _of_editors(world: World, rules: Rules) -> Iterator[World]:
     if world.editing is not None:
-        after = world._replace(service=world.editing, editing=None, opening=not world.saw_job)
+        is_new = bool(world.editing) and not world.service
+        opens = not world.saw_job or (rules.open_always and is_new)
+        after = world._replace(service=world.editing, editing=None, opening=world.opening or opens)
         yield _signalled(after, rules)
     elif world.edits:
         yield world._replace(
@@ -203,12 +210,11 @@ def _signalled(world: World, rules: Rules) -> World:
 
 def _of_jobs(world: World, rules: Rules) -> Iterator[World]:
     has_work = world.service or world.standing is not None
-    if world.opening:
+    is_closing = any(run.step is Step.CLOSING and _job_of(world, run) for run in world.runs)
+    if world.opening and not (rules.wait and is_closing):
         after = world._replace(opening=False)
         is_free = not world.jobs or (not rules.one_job and len(world.jobs) < 2)
         yield _with_job(after) if has_work and is_free else after
-    if rules.reconcile and not world.jobs and has_work:
-        yield _with_job(world)
     for job in world.jobs:
         if job.state == "waits" and world.signalled:
             yield _changed(world, job, job._replace(state="due", by_clock=False))
@@ -263,7 +269,9 @@ def _of_run(world: World, run: Run, rules: Rules) -> Iterator[World]:
         case Step.FOUND:
             yield world if is_stale and rules.fence else _stored(world, run, rules)
         case Step.STORED:
-            yield _settled(world, run)
+            yield _settled(world, run, rules)
+        case Step.CLOSING:
+            yield world if is_stale else _closed(world, run)
 
 
 def _probing(world: World, run: Run, rules: Rules) -> World:
@@ -340,15 +348,23 @@ def _told(world: World, kind: str) -> World:
     return world._replace(told=word, fault=world.fault or fault)
 
 
-def _settled(world: World, run: Run) -> World:
-    """Repeat, or the end of a job that has had nothing to do for long."""
+def _settled(world: World, run: Run, rules: Rules) -> World:
+    """Repeat, or close_host of a job that has had nothing to do for long."""
     job = _job_of(world, run)
     if job is None:
         return world
     if run.again == "idle" and run.by_clock:
-        return _changed(world, job, None)
+        has_work = world.service or world.standing is not None
+        if not (rules.look_again and has_work):
+            return _with(world, run._replace(step=Step.CLOSING))
     state: Literal["waits", "due"] = "due" if run.again == "now" else "waits"
     return _changed(world, job, job._replace(state=state, by_clock=False))
+
+
+def _closed(world: World, run: Run) -> World:
+    """The commit of whoever ends it."""
+    job = _job_of(world, run)
+    return world if job is None else _changed(world, job, None)
 
 
 def _service(run: Run) -> Service:

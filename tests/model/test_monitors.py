@@ -47,10 +47,22 @@ def test_no_change_stays_unseen_no_probe_is_sent_twice_and_each_event_is_told_on
             Rules(one_job=False), ((1, 2),), "told twice", id="a host has two jobs at a time"
         ),
         pytest.param(
-            Rules(reconcile=False),
+            Rules(open_always=False),
             ((1, 0, 1), 0, 0, 1),
             "",
-            id="nobody restores the job that was given up meanwhile",
+            id="who adds a service sees a job that is about to end",
+        ),
+        pytest.param(
+            Rules(look_again=False),
+            ((1, 0, 1), 0, 0, 1),
+            "",
+            id="a job ends by what its round saw",
+        ),
+        pytest.param(
+            Rules(wait=False),
+            ((1, 0, 1), 0, 0, 1),
+            "",
+            id="who opens a host sees a job that is ending",
         ),
     ],
 )

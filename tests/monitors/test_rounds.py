@@ -16,8 +16,10 @@ from hybrid_runner.model.monitors import Polled, Service, host_key
 from hybrid_runner.monitors import MonitorEvent, Monitors, PollComplete, StatusChange, standalone
 from hybrid_runner.monitors.answers import poll as polls
 from hybrid_runner.resilience import Breaker
+from hybrid_runner.storage import monitor_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.monitors.polling import app_of, events, polling, store, told, visits
+from tests.support.monitored import age
 from tests.support.waiting import until, until_fetched
 from tests.support.working import working
 
@@ -389,7 +391,7 @@ async def test_a_stop_in_the_middle_gives_the_services_back_at_once(
 async def test_a_host_without_services_gives_its_job_up(
     monitors_dsn: str, monitored: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hybrid_runner.monitors.round.IDLE", timedelta(milliseconds=100))
+    monkeypatch.setattr("hybrid_runner.monitors.kinds.IDLE", timedelta(milliseconds=100))
     fakes = FakeServices([FakeService("orders")])
     async with fakes, polling(monitors_dsn) as (monitors, _):
         await monitors.add("orders", fakes.url("orders"))
@@ -399,6 +401,40 @@ async def test_a_host_without_services_gives_its_job_up(
         await until_fetched(monitored, ROUNDS, 0)
         await monitors.add("orders", fakes.url("orders"))
         await until(lambda: visits(fakes, "orders") == 2)
+
+
+async def test_a_new_service_wakes_the_job_of_a_host_that_had_none_left(
+    monitors_dsn: str, monitored: Connection
+) -> None:
+    """C1: its job has long to wait, and waits for the signal of its host."""
+    fakes = FakeServices([FakeService("orders")])
+    async with fakes, polling(monitors_dsn) as (monitors, _):
+        await monitors.add("orders", fakes.url("orders"))
+        await until_fetched(monitored, POLLED, 1)
+        await monitors.remove("orders")
+        await told(monitored, "service:stopped")
+        idle = f"{IDLE} AND waits_for = 'monitors:127.0.0.1' AND run_at > now() + interval '9 min'"
+        await until_fetched(monitored, idle, 1)
+        await monitors.add("orders", fakes.url("orders"))
+        await told(monitored, "service:started", 2)
+
+
+async def test_rounds_go_on_when_the_clock_was_set_back(
+    monitors_dsn: str, monitored: Connection
+) -> None:
+    """Until it has caught up would be an hour."""
+    fakes = FakeServices([FakeService("orders")])
+    async with fakes, polling(monitors_dsn) as (monitors, _):
+        await monitors.add("orders", fakes.url("orders"), every="5s")
+        await until_fetched(monitored, POLLED, 1)
+        await until_fetched(monitored, IDLE, 1)
+        await age(monitored, -3600)
+        await monitored.execute(
+            "UPDATE hybrid_runner.jobs SET run_at = run_at + interval '1 h'"
+            " WHERE kind = 'monitors.round'"
+        )
+        await monitor_calls.wake_set_back(monitored)
+        await until(lambda: visits(fakes, "orders") > 1)
 
 
 async def test_without_a_network_polls_are_missed_and_nobody_is_called_down(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
 from hybrid_runner.policy.connectivity import Connectivity
-from hybrid_runner.policy.monitor_rounds import next_round
+from hybrid_runner.policy.monitor_rounds import APART, gathered, next_round, place_of
 from tests.policy.monitored import NOW, seconds
 
 TICK = seconds(3)
@@ -15,14 +16,14 @@ TICK = seconds(3)
 
 @pytest.mark.parametrize("due", [3, 30])
 def test_what_is_due_after_a_tick_is_waited_for_exactly(due: float) -> None:
-    assert next_round("a", NOW, seconds(due), TICK) == seconds(due)
+    assert next_round(0.4, NOW, seconds(due), TICK) == seconds(due)
 
 
 @pytest.mark.parametrize("due", [-60, -1, 0])
 def test_what_came_due_while_a_round_went_on_waits_for_the_next_tick(due: float) -> None:
     """Else each round would be followed by one more, of a service or two."""
-    pause = next_round("a", NOW, seconds(due), TICK)
-    assert pause == next_round("a", NOW, seconds(0.001), TICK)
+    pause = next_round(0.4, NOW, seconds(due), TICK)
+    assert pause == next_round(0.4, NOW, seconds(0.001), TICK)
     assert seconds(0.05) <= pause <= TICK
 
 
@@ -30,7 +31,7 @@ def test_what_came_due_while_a_round_went_on_waits_for_the_next_tick(due: float)
 def test_c1_within_a_tick_each_host_has_its_own_moment(seed: int) -> None:
     """The same again and again, never before something is due, and never a tick late."""
     chance = random.Random(seed)
-    host, now = f"host-{seed}", NOW + seconds(chance.uniform(0, 1e6))
+    host, now = place_of(seed), NOW + seconds(chance.uniform(0, 1e6))
     due = seconds(chance.uniform(0.06, 2.999))
     moment = now + next_round(host, now, due, TICK)
     assert due <= moment - now <= TICK
@@ -41,11 +42,43 @@ def test_c1_within_a_tick_each_host_has_its_own_moment(seed: int) -> None:
 
 def test_the_rounds_of_many_hosts_do_not_line_up() -> None:
     pauses = [
-        next_round(f"host-{number}", NOW, seconds(0.001), TICK).total_seconds()
+        next_round(place_of(number), NOW, seconds(0.001), TICK).total_seconds()
         for number in range(300)
     ]
     for third in range(3):
-        assert 70 < sum(third <= pause < third + 1 for pause in pauses) < 130
+        assert 95 < sum(third <= pause < third + 1 for pause in pauses) < 105
+
+
+@pytest.mark.parametrize("every", [12, 15, 25, 30, 40, 45, 60, 3600])
+@pytest.mark.parametrize("seed", range(10))
+def test_c1_polls_of_a_host_are_gathered_at_moments_that_stay(every: float, seed: int) -> None:
+    """Moved once, by less than a part of the interval, and at most a tick to later."""
+    chance = random.Random(seed)
+    place, tick = place_of(seed), seconds(5)
+    due = NOW + seconds(chance.uniform(0, 1e6))
+    moment = gathered(place, due, seconds(every), tick)
+    assert -min(APART, seconds(every) / 2) <= moment - due <= tick
+    again = gathered(place, moment + seconds(every), seconds(every), tick)
+    assert abs(again - moment - seconds(every)) < seconds(0.001)
+
+
+def test_polls_of_one_host_come_together_and_are_not_one_burst() -> None:
+    dues = [NOW + seconds(number / 10) for number in range(300)]
+    moments = {gathered(0.7, due, seconds(30), seconds(5)) for due in dues}
+    assert [one - other for other, one in pairwise(sorted(moments))] == [APART, APART]
+
+
+def test_what_is_polled_with_every_tick_is_not_gathered_further() -> None:
+    assert gathered(0.7, NOW, seconds(10), seconds(5)) == NOW
+
+
+def test_c1_the_moments_of_many_hosts_are_spread_evenly() -> None:
+    moments = [
+        gathered(place_of(1000 + number), NOW, seconds(30), seconds(5)) for number in range(150)
+    ]
+    offsets = [(moment - NOW) % APART for moment in moments]
+    for second in range(15):
+        assert 8 <= sum(seconds(second) <= each < seconds(second + 1) for each in offsets) <= 12
 
 
 def cut_off(*polls: tuple[str, bool, float], at: float = 10.0) -> bool:

@@ -13,17 +13,6 @@ from hybrid_runner.storage.connections.connection import Connection
 from tests.support.scheduled import a_worker
 
 FAR = datetime(2040, 1, 1, 12, tzinfo=UTC)
-FIRE = "SELECT * FROM hybrid_runner.fire_schedules()"
-
-
-async def fire(database: Connection, name: str) -> None:
-    """As if its next tick had come."""
-    await database.execute(
-        "UPDATE hybrid_runner.schedules SET next_at = clock_timestamp() - interval '1 s'"
-        " WHERE name = $1",
-        name,
-    )
-    await database.execute(FIRE)
 
 
 async def test_a_schedule_is_stored_looked_at_changed_and_forgotten(dsn: str) -> None:
@@ -63,10 +52,8 @@ async def test_everything_that_was_said_of_a_schedule_is_stored(dsn: str) -> Non
         await app.add_schedule("s", "work", {"n": 1}, **said)
         view = await app.get_schedule("s")
     assert view is not None
-    stored = {name: getattr(view, name) for name in declared._fields if name != "payload"}
-    assert stored == {**declared._asdict()} | {"payload": None} or stored == {
-        name: value for name, value in declared._asdict().items() if name != "payload"
-    }
+    wanted = declared._asdict() | {"payload": {"n": 1}}
+    assert {name: getattr(view, name) for name in wanted} == wanted
 
 
 async def test_it_is_paused_and_resumed(dsn: str) -> None:
@@ -88,6 +75,17 @@ async def test_a_job_of_it_can_be_had_now(dsn: str) -> None:
         job = await handle.get()
     assert (job.kind, job.payload, job.queue, job.priority) == ("work", {"n": 1}, "mail", 3)
     assert (job.schedule, job.tick) == ("s", None)
+
+
+async def test_a_second_one_at_a_time_is_had_only_where_jobs_may_overlap(dsn: str) -> None:
+    async with Runner(dsn) as app:
+        await app.add_schedule("one", "work", every="1h")
+        await app.add_schedule("many", "work", every="1h", overlap="allow")
+        first, again = await app.run_now("one"), await app.run_now("one")
+        assert (first.enqueued, again.enqueued, again.id) == ("inserted", "exists", first.id)
+        first, other = await app.run_now("many"), await app.run_now("many")
+        assert (first.enqueued, other.enqueued) == ("inserted", "inserted")
+        assert first.id != other.id
 
 
 async def test_the_next_ticks_are_known_with_the_jitter_of_their_jobs(dsn: str) -> None:

@@ -41,6 +41,8 @@ async def test_a_job_that_is_retried_has_every_column_but_its_times(database: Co
     assert after.pop("run_at") > before.pop("run_at")
     assert after.pop("finish_by") is None
     assert before.pop("finish_by")
+    assert after.pop("start_by") is None
+    assert before.pop("start_by")
     assert after == before
 
 

@@ -112,6 +112,15 @@ def good(service: Service, now: datetime, **changes: Any) -> Decision:
     return Decision(service.id, after, polled=Polled(service.id, service.url, 7))
 
 
+async def one(on: Connection, name: str = "orders") -> tuple[PlayedRound, Service, Decision]:
+    """A round with one service, and what a good poll of it decides."""
+    await add(on, name)
+    played = await play(on)
+    taken = await played.take()
+    [service] = taken.services
+    return played, service, good(service, taken.now)
+
+
 def stored(item: Item, service_id: int, *, status_changed: bool = False) -> DependencyAfter:
     """A dependency that is as an answer says."""
     return DependencyAfter(service_id, item, 0, True, 0, status_changed)
@@ -120,3 +129,18 @@ def stored(item: Item, service_id: int, *, status_changed: bool = False) -> Depe
 async def dependency(on: Connection, service_id: int, name: str) -> Dependency:
     """It as it is stored."""
     return (await monitor_calls.dependencies_of(on, [service_id]))[service_id][name]
+
+
+async def age(on: Connection, seconds: float) -> None:
+    """As if all that is stored of polls had been stored so much earlier."""
+    await on.execute(
+        "UPDATE hybrid_monitors.standings SET due_at = due_at - make_interval(secs => $1),"
+        " polled_at = polled_at - make_interval(secs => $1),"
+        " since = since - make_interval(secs => $1),"
+        " opened_at = opened_at - make_interval(secs => $1)",
+        seconds,
+    )
+    await on.execute(
+        "UPDATE hybrid_monitors.hosts SET looked_at = looked_at - make_interval(secs => $1)",
+        seconds,
+    )

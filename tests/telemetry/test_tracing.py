@@ -126,6 +126,21 @@ async def test_all_attempts_are_in_one_trace_with_what_delayed_them(
     assert "not yet" in str(attributes_of(retry)["hybrid_runner.reason"])
 
 
+async def test_the_span_of_an_enqueue_says_what_became_of_the_key(
+    dsn: str, recorded: RecordedSpans
+) -> None:
+    async with tasks(dsn) as app:
+        for _ in range(2):
+            await app.enqueue("note", {}, key="a", queue="one", on_conflict="collect")
+        await app.enqueue_many("note", [{}] * 5, key=lambda _: "a", queue="many")
+        await app.enqueue_many("note", [{}] * 5, queue="free")
+    said = [attributes_of(span)["hybrid_runner.enqueued"] for span in recorded.named("publish one")]
+    assert said == ["inserted", "collected"]
+    many, free = (attributes_of(recorded.one(f"publish {queue}")) for queue in ("many", "free"))
+    assert many["hybrid_runner.enqueued.exists"] == 5
+    assert not [name for name in free if name.startswith("hybrid_runner.enqueued")]
+
+
 async def test_a_job_without_a_trace_has_one_of_its_own_over_all_its_attempts(
     dsn: str, database: Connection, recorded: RecordedSpans
 ) -> None:

@@ -10,9 +10,12 @@ from typing import cast
 import pytest
 
 from hybrid_runner import ConfigurationError, Runner
+from hybrid_runner.model.jobs import NewJob
 from hybrid_runner.settings import Settings
+from hybrid_runner.storage import client_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import fails
+from tests.support.jobs import running
 from tests.support.streams import BEARER, TOKEN, Pages, Stepwise, served
 from tests.support.waiting import until_fetched
 
@@ -57,7 +60,7 @@ async def test_a_job_is_shown_with_every_column_but_what_it_carries(
         1,
     )
     assert shown["hidden"] == HIDDEN
-    assert set(shown) == await columns(database) - set(HIDDEN) | {"hidden"}
+    assert set(shown) == await columns(database) - set(HIDDEN) | {"hidden", "behind"}
 
 
 async def test_the_token_reveals_what_a_job_carries_and_what_it_came_to(
@@ -80,7 +83,18 @@ async def test_the_token_reveals_what_a_job_carries_and_what_it_came_to(
         1,
         "completed",
     )
-    assert set(shown) == await columns(database) | {"table_name"}
+    assert set(shown) == await columns(database) | {"table_name", "behind"}
+
+
+async def test_a_job_says_behind_which_other_one_it_waits(dsn: str, database: Connection) -> None:
+    holder = (await running(database, "k")).id
+    job = (await client_calls.enqueue_job(database, NewJob("work", key="k"), "follow")).id
+    async with served(Stepwise(dsn, http_token=TOKEN).app) as (client, _):
+        for headers in ({}, BEARER):
+            _, shown = await ask(client, "GET", f"/jobs/{job}", headers=headers)
+            assert shown["behind"] == holder
+            _, shown = await ask(client, "GET", f"/jobs/{holder}", headers=headers)
+            assert shown["behind"] is None
 
 
 async def test_what_changes_a_job_needs_the_token(dsn: str, database: Connection) -> None:

@@ -52,7 +52,9 @@ class _Cost(NamedTuple):
 
 
 async def measure(database: BenchDatabase, sizes: Sizes, tell: Tell) -> Result:
-    """Each way warms up for more than an interval, and is then measured for as long as one."""
+    """Each way warms up until all services were polled twice, so that none is new, and is then
+    measured.
+    """
     if await database.connection.fetchval(_THERE):
         raise BenchError("there are monitors in this database: give bench an empty one, or none")
     costs: dict[str, _Cost] = {}
@@ -102,7 +104,9 @@ async def _cost(database: BenchDatabase, sizes: Sizes, way: str) -> _Cost:
         await _fill(database, plan, way)
         await database.vacuum()
         async with _polling(database, plan, way) as worker:
-            await asyncio.sleep(every * 1.5)
+            await asyncio.sleep(every * 2)
+            await database.vacuum_all()  # what was filled is not what is measured
+            await asyncio.sleep(every / 2)
             services.tell("clear")
             before = await _counts(database, worker)
             await asyncio.sleep(sizes.monitor_seconds)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import sys
 from typing import Any, assert_never, cast
 
@@ -20,10 +19,9 @@ from hybrid_runner.cli.parsing import (
     positive_duration,
     whole,
 )
-from hybrid_runner.cli.session import opened, run
+from hybrid_runner.cli.session import opened, run, show_typos
 from hybrid_runner.cli.waiting import waiting
 from hybrid_runner.client.handle import JobHandle
-from hybrid_runner.client.kind_names import LOGGER
 from hybrid_runner.errors import KeyTaken, RunnerError
 from hybrid_runner.handlers.key_use import MOST_ITEMS, WORDS
 from hybrid_runner.handlers.options import EnqueueOptions, option_texts
@@ -93,8 +91,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 async def _enqueue(arguments: argparse.Namespace, payload: Any) -> int:
     async with opened(arguments) as app:
-        if arguments.log_level is None and not app.settings.is_given("log_level"):
-            logging.getLogger(LOGGER).setLevel(logging.WARNING)
+        show_typos(arguments, app)
         handle = await _put_in(app, arguments, payload)
         said: dict[str, Any] = {"id": handle.id, "enqueued": handle.enqueued}
         waits = arguments.wait or arguments.wait_timeout is not None

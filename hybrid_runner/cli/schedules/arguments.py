@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, cast
 
 from hybrid_runner.cli.json_arguments import payload_of
 from hybrid_runner.cli.parsing import Parser, checked, moment, whole
-from hybrid_runner.handlers.new_jobs import Find
-from hybrid_runner.handlers.schedule_options import option_texts
+from hybrid_runner.handlers.schedule_options import ScheduleOptions, option_texts
 from hybrid_runner.handlers.schedules import check_schedule_name, make_schedule
-from hybrid_runner.model.schedules import DeclaredSchedule
 
 _TYPES: dict[str, dict[str, Any]] = {
     "at": {"type": moment, "metavar": "TIME"},
@@ -45,11 +43,11 @@ def add_options(parser: Parser) -> None:
         parser.add_argument(flag, help=text.replace("`", ""), **_TYPES.get(name, {}))
 
 
-def schedule_of(arguments: argparse.Namespace) -> DeclaredSchedule:
-    """The schedule that was asked for; ConfigurationError says what is wrong with it."""
-    options = {name: getattr(arguments, name) for name in option_texts()}
+def asked_for(arguments: argparse.Namespace) -> tuple[Any, ScheduleOptions]:
+    """Payload and options of the schedule that was asked for; ConfigurationError says what is wrong
+    with it, before anybody asks a server.
+    """
     payload = payload_of(arguments)
-    return make_schedule(_UNKNOWN, arguments.name, arguments.kind, payload, options)
-
-
-_UNKNOWN: Find = lambda _: None  # noqa: E731  # the code of handlers is not at hand
+    options = {name: getattr(arguments, name) for name in option_texts()}
+    make_schedule(lambda _: None, arguments.name, arguments.kind, payload, options)
+    return payload, cast("ScheduleOptions", options)

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from hybrid_runner.cli.output import ago, print_json
-from hybrid_runner.cli.schedules.arguments import schedule_of
-from hybrid_runner.cli.session import opened
+from hybrid_runner.cli.schedules.arguments import asked_for
+from hybrid_runner.cli.session import opened, show_typos
 from hybrid_runner.display import moment_text
-from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.storage import schedule_calls
 
 
@@ -33,20 +32,17 @@ _CALLS = {
 
 
 async def add(arguments: argparse.Namespace) -> int:
-    schedule = schedule_of(arguments)
+    payload, options = asked_for(arguments)
     async with opened(arguments) as app:
-        connection = await app.connect()
-        try:
-            next_at = await schedule_calls.store_schedule(connection, schedule)
-        finally:
-            await connection.close()
+        show_typos(arguments, app)
+        next_at = await app.add_schedule(arguments.name, arguments.kind, payload, **options)
     if arguments.json:
-        print_json({"name": schedule.name, "next_at": next_at})
+        print_json({"name": arguments.name, "next_at": next_at})
     elif next_at is None:
-        print(f"schedule {schedule.name!r} is stored, and never fires: no time is left")
+        print(f"schedule {arguments.name!r} is stored, and never fires: no time is left")
     else:
         when = moment_text(next_at, local=True)
-        print(f"schedule {schedule.name!r} fires {ago(next_at)}, at {when}")
+        print(f"schedule {arguments.name!r} fires {ago(next_at)}, at {when}")
     return 0
 
 
@@ -59,7 +55,7 @@ async def switch(arguments: argparse.Namespace, what: str) -> int:
             async with connection.transaction():
                 for name in names:
                     if await schedule_calls.get_schedule(connection, name) is None:
-                        raise ConfigurationError(f"there is no schedule {name!r}")
+                        raise schedule_calls.no_schedule(name)
                 changed = {name: await _CALLS[what](connection, name) for name in names}
         finally:
             await connection.close()
@@ -81,7 +77,8 @@ async def run_now(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as app:
         handle = await app.run_now(arguments.name)
     if arguments.json:
-        print_json({"name": arguments.name, "id": handle.id})
+        print_json({"name": arguments.name, "id": handle.id, "enqueued": handle.enqueued})
     else:
-        print(f"job {handle.id} of schedule {arguments.name!r} is queued")
+        said = "is queued" if handle.enqueued == "inserted" else "lives already: nothing was stored"
+        print(f"job {handle.id} of schedule {arguments.name!r} {said}")
     return 0

@@ -21,13 +21,13 @@ from hybrid_runner.cli.output import (
 )
 from hybrid_runner.cli.session import opened
 from hybrid_runner.display import moment_text, one_line
-from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.model.schedules import (
     ScheduleState,
     ScheduleSummary,
     ScheduleView,
     Tick,
 )
+from hybrid_runner.storage.schedule_calls import no_schedule
 
 _LIST = ("NEXT", "STATE", "SCHEDULE", "KIND", "WHEN", "LAST", "FIRED", "NOTE")
 _COLOURS: dict[ScheduleState, str] = {
@@ -92,7 +92,7 @@ async def show(arguments: argparse.Namespace) -> int:
     async with opened(arguments) as app:
         view = await app.get_schedule(arguments.name)
         if view is None:
-            raise ConfigurationError(f"there is no schedule {arguments.name!r}")
+            raise no_schedule(arguments.name)
         ticks = await app.next_ticks(view.name, arguments.next)
     if arguments.json:
         print_json(asdict(view) | {"next": [tick._asdict() for tick in ticks]})
@@ -149,9 +149,9 @@ def _counts(view: ScheduleView) -> str:
 def _print_ticks(view: ScheduleView, ticks: Sequence[Tick]) -> None:
     zone = _zone(view.timezone)
     if not ticks:
-        print("\nnever fires again")
+        print("\nno ticks while it is paused" if view.paused_at else "\nnever fires again")
         return
-    print("\nnext ticks" + (", if it is resumed" if view.paused_at is not None else ""))
+    print("\nnext ticks")
     for tick in ticks:
         due = "" if tick.run_at == tick.tick else f", its job {_due(tick)}"
         print(f"  {_in(tick.tick, zone)}  {ago(tick.tick)}{due}")

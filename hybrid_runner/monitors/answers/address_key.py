@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import orjson
@@ -37,9 +37,11 @@ def group_key(service: Service) -> GroupKey:
     return (address_key(service.url), headers, service.follow)
 
 
-def grouped(services: Iterable[Service]) -> list[list[Service]]:
+def grouped(
+    services: Iterable[Service], key_of: Callable[[Service], GroupKey] = group_key
+) -> list[list[Service]]:
     """Services by request, in the order of the first of each."""
     groups: dict[GroupKey, list[Service]] = {}
     for service in services:
-        groups.setdefault(group_key(service), []).append(service)
+        groups.setdefault(key_of(service), []).append(service)
     return list(groups.values())

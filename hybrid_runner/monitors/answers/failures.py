@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import aiohttp
@@ -22,6 +23,8 @@ class PollFailed(Exception):
         self.line = one_line(line)
         self.is_local = is_local
         """The fault may be on this side, not the service's."""
+        self.is_put_off = False
+        """It was not asked to the end, since others are asked there: nothing is known of it."""
 
 
 class AddressRefused(OSError):
@@ -94,13 +97,20 @@ BY_TYPE: Final[tuple[tuple[type[BaseException], Meaning], ...]] = (
 _UNKNOWN: Final = Meaning("network", "the poll failed: {}")
 
 
-def poll_failed(error: BaseException) -> PollFailed:
-    """What is stored of a poll that ended so. Never raises."""
+def poll_failed(
+    error: BaseException, hide: Callable[[str], str] = str, hide_quoted: Callable[[str], str] = str
+) -> PollFailed:
+    """What is stored of a poll that ended so; before anything is cut, `hide` takes what is secret
+    out of it, and `hide_quoted` out of what quotes the answer. Never raises.
+    """
     if isinstance(error, PollFailed):
+        error.line = hide(error.line)
         return error
     cause = _cause(error)
     meaning = _meaning(cause)
-    says = meaning.says.replace("{}", _words(cause))
+    quotes = isinstance(cause, (aiohttp.ClientResponseError, aiohttp.ClientPayloadError))
+    words = (hide_quoted if quotes else hide)(_words(cause))
+    says = meaning.says.replace("{}", words)
     return PollFailed(meaning.failure, says, is_local=meaning.is_local)
 
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import aiohttp
 from yarl import URL
 
 from hybrid_runner.durations import duration_text
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.monitors.answers.bodies import read_body
+from hybrid_runner.monitors.answers.bodies import LARGEST, read_body
 from hybrid_runner.monitors.answers.failures import PollFailed, poll_failed
 from hybrid_runner.monitors.answers.headers import Filled
 from hybrid_runner.monitors.answers.judging import Answer
-from hybrid_runner.monitors.answers.session import CertifiedResponse, Phases
+from hybrid_runner.monitors.answers.session import PHASES, CertifiedResponse, Phases
 from hybrid_runner.monitors.answers.storable import one_line
 from hybrid_runner.monitors.answers.urls import check_url
 
+Move: TypeAlias = Callable[[URL], Awaitable[None]]
+"""Waits until this address may be asked, and no other one."""
 REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 
 
@@ -36,32 +39,41 @@ class Request:
     """Somebody wants to know what is in it."""
 
 
-async def fetch(session: aiohttp.ClientSession, request: Request, phases: Phases) -> Answer:
+async def fetch(
+    session: aiohttp.ClientSession, request: Request, phases: Phases, move: Move | None = None
+) -> Answer:
     """What was answered in time; PollFailed for everything else, and nothing but that."""
     began = time.perf_counter()
     try:
         async with asyncio.timeout(request.timeout.total_seconds()) as limit:
-            answer = await _follow(session, request, phases)
+            answer = await _follow(session, request, phases, move)
     except Exception as error:
         if isinstance(error, TimeoutError) and limit.expired():
+            if phases.is_waiting:
+                failed = PollFailed("timeout", "too many are asked where it was redirected to")
+                failed.is_put_off = True
+                raise failed from None
             line = f"no answer within {duration_text(request.timeout)} {phases.doing}"
             # Nobody answers for any name: that is rather this side's than the service's fault.
             raise PollFailed("timeout", line, is_local=phases.is_resolving) from None
-        failed = poll_failed(error)
-        failed.line = request.headers.hide_text(failed.line)
-        raise failed from None
+        headers = request.headers
+        raise poll_failed(error, headers.hide_text, headers.hide_quoted) from None
     finally:
         phases.end()
-    answer.latency_ms = round((time.perf_counter() - began) * 1000)
+    answer.latency_ms = round((time.perf_counter() - began - phases.waited) * 1000)
     return answer
 
 
-async def _follow(session: aiohttp.ClientSession, request: Request, phases: Phases) -> Answer:
+async def _follow(
+    session: aiohttp.ClientSession, request: Request, phases: Phases, move: Move | None
+) -> Answer:
+    if not request.follow:
+        return await _get(session, request, request.url, phases)
     url, seen = request.url, {request.url}
     for left in range(request.follow, -1, -1):
         answer = await _get(session, request, url, phases)
         location = answer.headers.get("Location")
-        if not request.follow or answer.status not in REDIRECTS or not location:
+        if answer.status not in REDIRECTS or not location:
             return answer
         if not left:
             break
@@ -69,6 +81,9 @@ async def _follow(session: aiohttp.ClientSession, request: Request, phases: Phas
         if url in seen:
             raise PollFailed("redirect", f"redirects go in circles: {shown_url(url)} comes again")
         seen.add(url)
+        if move is not None:
+            with phases.waiting():
+                await move(url)
     raise PollFailed("redirect", f"more redirects than it may follow: {request.follow}")
 
 
@@ -86,27 +101,30 @@ def _next(url: URL, location: str) -> URL:
 async def _get(
     session: aiohttp.ClientSession, request: Request, url: URL, phases: Phases
 ) -> Answer:
+    PHASES.set(phases)
     phases.begin("connect")
-    options: dict[str, Any] = {
-        "headers": request.headers.toward(url),
-        "trace_request_ctx": phases,
-    }
-    response = await session.get(url, allow_redirects=False, **options)
+    response = await session.get(url, allow_redirects=False, headers=request.headers.toward(url))
     ends = response.certificate_ends_at if isinstance(response, CertifiedResponse) else None
     headers = request.headers.hide_headers(response.headers)
     answer = Answer(response.status, headers, b"", 0, ends)
     try:
         phases.begin("body")
         if request.reads_body and response.status not in REDIRECTS:
-            encoding = ",".join(response.headers.getall("Content-Encoding", ()))
-            body = await read_body(response.content.iter_any(), encoding, response.content_length)
-            answer.body = request.headers.hide(body)
+            answer.body = request.headers.hide(await _read(response))
     except PollFailed as error:
         answer.unread = error
     finally:
         # What is left of the answer is not waited for: the connection ends.
         response.close()
     return answer
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    announced = response.content_length
+    encoding = ",".join(response.headers.getall("Content-Encoding", ()))
+    if announced is not None and announced <= LARGEST and not encoding:
+        return await response.content.read()  # no more than that
+    return await read_body(response.content.iter_any(), encoding, announced)
 
 
 def shown_url(url: URL) -> str:

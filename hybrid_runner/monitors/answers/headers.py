@@ -37,6 +37,7 @@ _OURS: Final = frozenset(
     )
 )
 _ESCAPED: Final = re.compile(rb"(?:\\\\)+|(?:\\/)+|\\u00[2-7][0-9a-fA-F]")
+_QUOTED: Final = re.compile(r"""b?['"].*""", re.DOTALL)
 _SECRET: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]{0,99})\}")
 
 
@@ -68,16 +69,16 @@ def check_headers(stored: Any) -> None:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Filled:
-    """Headers with secrets in them, for one origin."""
+    """Headers with secrets in them, for the origin of one address."""
 
-    origin: URL
+    url: URL
     values: dict[str, str]
     revealed: tuple[str, ...]
     """The secrets that are in them."""
 
     def toward(self, url: URL) -> dict[str, str]:
         """What is sent there: elsewhere than at their own origin, nothing that may be secret."""
-        if url.origin() == self.origin:
+        if url is self.url or url.origin() == self.url.origin():
             return self.values
         return {
             name: value
@@ -105,6 +106,12 @@ class Filled:
         for secret in self.revealed:
             text = text.replace(secret, "***")
         return text
+
+    def hide_quoted(self, text: str) -> str:
+        """What aiohttp says of an answer that is no HTTP quotes it, escaped and cut: a part of a
+        secret could be left. So where there is one, nothing is quoted.
+        """
+        return _QUOTED.sub("***", text) if self.revealed else text
 
 
 def _unescaped(found: re.Match[bytes]) -> bytes:
@@ -142,4 +149,4 @@ def fill_headers(stored: dict[str, str], secrets: Mapping[str, Secret], url: URL
         header: _SECRET.sub(lambda found, header=header: value_of(header, found[1]), text)  # type: ignore[misc]
         for header, text in stored.items()
     }
-    return Filled(url.origin(), values, tuple(revealed))
+    return Filled(url, values, tuple(revealed))

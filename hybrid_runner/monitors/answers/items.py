@@ -57,7 +57,7 @@ def make_item(
         impact=storable.optional_text(impact),
         state=_state(state, healthy=healthy),
         code=storable.whole(code, 200, -storable.INT4 - 1, storable.INT4),
-        latency_ms=storable.whole(latency, 0, 0, storable.INT4),
+        latency_ms=latency_of(latency),
         skipped=skipped,
         contact=storable.small_object(contact),
         check_details=storable.small_object(check_details),
@@ -65,6 +65,11 @@ def make_item(
         error_message=storable.optional_text(error_message),
         last_checked=storable.time_of(last_checked),
     )
+
+
+def latency_of(said: Any) -> int:
+    """Milliseconds; 0 for what is none."""
+    return storable.whole(said, 0, 0, storable.INT4)
 
 
 def _state(state: Any, *, healthy: bool) -> int:

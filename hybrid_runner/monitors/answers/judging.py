@@ -37,6 +37,10 @@ class Answer:
             raise self.unread
         return self.body.decode("utf-8", "replace")
 
+    def read_anew(self) -> None:
+        """Somebody has changed what was read."""
+        self._json = MISSING
+
     def json(self) -> Any:
         """PollFailed `parse` when it is none; read once."""
         if self.unread is not None:

@@ -37,9 +37,9 @@ class MonitorCounters(FeatureReport):
         self._host_waits.series(())
         self._coalesced.add((), 0)
 
-    def count_poll(self, outcome: PollOutcome) -> None:
-        """Count what one poll of one service came to."""
-        self._polls.add((outcome,))
+    def count_poll(self, outcome: PollOutcome, times: int = 1) -> None:
+        """Count what so many polls of a service came to."""
+        self._polls.add((outcome,), times)
 
     def count_request(self, phases: Mapping[str, float]) -> None:
         """Count how long one request took: seconds by the words of PHASES; any of them may be

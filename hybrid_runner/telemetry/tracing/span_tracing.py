@@ -20,6 +20,7 @@ from hybrid_runner.model.jobs import State
 from hybrid_runner.model.outcomes import (
     Cancel,
     Completed,
+    Expired,
     Fail,
     Outcome,
     Raised,
@@ -206,7 +207,7 @@ class SpanTracing(Tracing):
                 span.set_status(StatusCode.ERROR, str(reason))
             case Snooze(reason=str(reason)):
                 span.add_event("snoozed", {"reason": reason})
-            case Completed() | Snooze() | Repeat() | Cancel() | Stopped():
+            case Completed() | Snooze() | Repeat() | Cancel() | Expired() | Stopped():
                 pass
             case _:
                 assert_never(outcome)

@@ -19,6 +19,7 @@ from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.upkeep.duties.duty import Duty
 from hybrid_runner.upkeep.duties.expired_jobs import EndExpiredJobs
 from hybrid_runner.upkeep.duties.growth import GrowthWatch
+from hybrid_runner.upkeep.duties.keys import Keys
 from hybrid_runner.upkeep.duties.monitors import Monitors
 from hybrid_runner.upkeep.duties.orphaned_jobs import RescueOrphanedJobs
 from hybrid_runner.upkeep.duties.partitions import Partitions
@@ -60,6 +61,7 @@ class Duties:
             self.unknown_kinds,
             self.expired_jobs,
             self.signals,
+            Keys(),
             self.sources,
             self.monitors,
             self.schedules,

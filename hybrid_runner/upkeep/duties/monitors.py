@@ -1,19 +1,25 @@
-"""Measures monitored services in one worker for the whole fleet."""
+"""Measures monitored services in one worker for the whole fleet, and has rounds go on when the
+clock of Postgres was set back.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
 from datetime import timedelta
 
 from hybrid_runner.durations import duration_text
 from hybrid_runner.errors import SchemaMissing
 from hybrid_runner.model.monitor_views import MonitorMeasures
-from hybrid_runner.storage import monitor_view_calls
+from hybrid_runner.storage import monitor_calls, monitor_view_calls
 from hybrid_runner.storage.connections.session_settings import FOR_SETTLING, named
 from hybrid_runner.storage.connections.statements import Fetches
+from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.metrics import monitor_instruments as table
 from hybrid_runner.telemetry.metrics.values import MetricValues
 from hybrid_runner.upkeep.duties.duty import Duty
+
+log = logging.getLogger("hybrid_runner.monitors")
 
 LATE = 60.0
 """Seconds by which a poll may be late before somebody should look."""
@@ -70,11 +76,20 @@ class Monitors(Duty):
         self._measures = None
 
     async def run(self, connection: Fetches) -> None:
-        """Measure. Where monitors were dropped, there is nothing to say."""
+        """Where monitors were dropped, there is nothing to say."""
         try:
             self._measures = await monitor_view_calls.measure_monitors(connection)
+            woken = await monitor_calls.wake_set_back(connection)
         except SchemaMissing:
             self._measures = None
+            return
+        if woken:
+            log.warning(
+                "Postgres's clock was set back, or another server took over whose clock is behind:"
+                " %d rounds of monitors were woken",
+                woken,
+                extra=log_event("monitors.set_back"),
+            )
 
 
 def complaints_of(measures: MonitorMeasures) -> list[str]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import time
 
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.outcomes import Raised, Refused
+from hybrid_runner.model.outcomes import Expired, Raised, Refused
+
+
+def expired(claim: Claim) -> Expired | None:
+    """If it was claimed after `start_by`: what has begun goes on."""
+    is_first = claim.attempt == 1 and claim.began_at is None
+    if is_first and claim.start_by is not None and claim.start_by <= claim.started_at:
+        return Expired(f"start_by ({claim.start_by.isoformat()}) passed before it could begin")
+    return None
 
 
 def too_late(claim: Claim) -> Refused | None:

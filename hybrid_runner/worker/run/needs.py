@@ -9,7 +9,7 @@ import asyncio
 from hybrid_runner.model.outcomes import Outcome, Stopped
 from hybrid_runner.policy.rules import finish_by
 from hybrid_runner.worker.run.attempt import Attempt, uncancel
-from hybrid_runner.worker.run.late import too_late
+from hybrid_runner.worker.run.late import expired, too_late
 from hybrid_runner.worker.run.payloads import Payloads
 from hybrid_runner.worker.run.rows import Rows
 from hybrid_runner.worker.waits.taker import SignalTaker
@@ -31,6 +31,7 @@ class Needs:
             or claim.waits_for is not None
             or claim.source is not None
             or claim.finish_by is not None
+            or claim.start_by is not None
             or claim.finish_within_seconds is not None
             or attempt.kind.rules.budgets.finish_within is not None
             or not self._payloads.is_small(claim)
@@ -41,6 +42,8 @@ class Needs:
         claim, budgets = attempt.claim, attempt.kind.rules.budgets
         if attempt.stop is not None:
             return attempt.stop
+        if (unbegun := expired(claim)) is not None:
+            return unbegun
         if claim.finish_within_seconds is not None or budgets.finish_within is not None:
             claim.finish_by = finish_by(claim, budgets)
         if (late := too_late(claim)) is not None:

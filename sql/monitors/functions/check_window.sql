@@ -12,8 +12,8 @@ BEGIN
             'service_id or label must be given, not both: label {} is all services'
         WHEN NEW.label IS NOT NULL AND jsonb_typeof(NEW.label) <> 'object' THEN
             'label must be an object, such as {"team": "billing"}'
-        WHEN octet_length(NEW.label::text) > 8192 THEN
-            'label has more than 8192 bytes of JSON: make it shorter'
+        WHEN octet_length(NEW.label::text) > 1024 THEN
+            'label has more than 1024 bytes of JSON: make it shorter'
         WHEN (NEW.begins >= '1970-01-01 UTC' AND NEW.begins < '9999-01-01 UTC') IS NOT TRUE THEN
             'begins must be between 1970 and 9999, not ' || coalesce(NEW.begins::text, 'NULL')
         WHEN (NEW.ends > NEW.begins AND NEW.ends < '9999-01-01 UTC') IS NOT TRUE THEN
@@ -27,6 +27,10 @@ BEGIN
                 <= extract(epoch FROM NEW.ends) - extract(epoch FROM NEW.begins)
                 THEN 'every must be longer than from begins to ends' END)
     END;
+    IF refusal IS NULL AND NEW.label IS NOT NULL THEN -- as labels of services are
+        SELECT min(hybrid_monitors.refusal_of_equals('label.' || left(l.key, 100), l.value) COLLATE "C")
+        INTO refusal FROM jsonb_each(NEW.label) AS l;
+    END IF;
     IF refusal IS NULL AND TG_OP = 'INSERT' AND (
         SELECT count(*) FROM (SELECT FROM hybrid_monitors.windows LIMIT most) AS w
     ) = most THEN

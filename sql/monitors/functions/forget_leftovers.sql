@@ -76,6 +76,6 @@ BEGIN
         FOR NO KEY UPDATE OF o SKIP LOCKED
     );
     GET DIAGNOSTICS n = ROW_COUNT;
-    RETURN forgotten + n;
+    RETURN forgotten + n + hybrid_monitors.forget_strays(most);
 END
 $$;

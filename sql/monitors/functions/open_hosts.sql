@@ -10,6 +10,12 @@ DECLARE
     host text;
     opened integer;
 BEGIN
+    -- Whoever ends the job of one of them has ended it before this looks, or looks after this: by
+    -- close_host().
+    PERFORM FROM hybrid_monitors.hosts AS h
+    WHERE h.host = ANY (open_hosts.hosts)
+    ORDER BY h.host COLLATE "C"
+    FOR KEY SHARE;
     closed := ARRAY(
         SELECT h.host
         FROM (

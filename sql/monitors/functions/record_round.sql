@@ -1,11 +1,17 @@
 -- record_round: store what a round has found, all of it or nothing; no row: its claim is stale.
 -- What was decided of a service that has another address by now, or is paused or gone, is dropped.
+-- Of services that are as they were only times and latencies are said; `version` is the xmin of all
+-- rows of standings that were written.
 -- Events get their numbers last, so that rounds wait for each other's commits for as short as can
 -- be.
 CREATE OR REPLACE FUNCTION hybrid_monitors.record_round(
     host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[],
-    latency_names text[], latencies integer[], last boolean
-) RETURNS TABLE (next_due double precision, event_ids bigint[], status_changes integer)
+    latency_names text[], latencies integer[], last boolean, same_ids bigint[],
+    same_dues timestamptz[], same_polls timestamptz[], same_latencies integer[],
+    told_services bigint[], told_dependencies bigint[], told_latencies integer[]
+) RETURNS TABLE (
+    next_due double precision, event_ids bigint[], status_changes integer, version bigint
+)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '5s' SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -16,8 +22,10 @@ DECLARE
     usual hybrid_monitors.standings;
     decided hybrid_monitors.standings[];
     kept bigint[];
+    same bigint[] := '{}';
     mentioned bigint[];
     first_due timestamptz;
+    same_due timestamptz;
     gone bigint[];
     has_stopped bigint[];
 BEGIN
@@ -30,6 +38,7 @@ BEGIN
     END IF;
     event_ids := '{}';
     status_changes := 0;
+    version := pg_current_xact_id()::xid::text::bigint;
 
     IF round ? 'stopped' THEN
         -- Unless it goes on by now, or another round has told it.
@@ -73,6 +82,13 @@ BEGIN
         PERFORM hybrid_monitors.store_latencies(
             record_round.host, kept, latency_services, latency_names, latencies, now);
     END IF;
+    IF cardinality(same_ids) > 0 THEN
+        SELECT w.written, w.first_due INTO same, same_due
+        FROM hybrid_monitors.store_same(
+            record_round.host, same_ids, same_dues, same_polls, same_latencies, told_services,
+            told_dependencies, told_latencies, now) AS w;
+        first_due := least(first_due, same_due);
+    END IF;
     IF round ? 'answered' AND EXISTS (SELECT FROM hybrid_monitors.asked) THEN
         DELETE FROM hybrid_monitors.asked AS a
         WHERE a.service_id = ANY (kept) AND a.service_id = ANY (ARRAY(
@@ -81,13 +97,13 @@ BEGIN
 
     mentioned := ARRAY(
         SELECT (d.decided ->> 'service_id')::bigint
-        FROM jsonb_array_elements(round -> 'standings') AS d (decided));
+        FROM jsonb_array_elements(round -> 'standings') AS d (decided)) || same_ids;
     -- What was taken and is not recorded, or was dropped, is to be looked at again at once.
     UPDATE hybrid_monitors.hosts AS h SET
-        looked_at = now,
+        looked_at = greatest(h.looked_at, now), -- the next one notices a clock that was set back
         next_due_at = least(
             h.next_due_at, first_due,
-            CASE WHEN cardinality(kept) < cardinality(mentioned)
+            CASE WHEN cardinality(kept) + cardinality(same) < cardinality(mentioned)
                 OR record_round.last AND NOT h.round_services <@ mentioned THEN now END),
         round_services = CASE WHEN record_round.last THEN '{}' ELSE ARRAY(
             SELECT i.id FROM unnest(h.round_services) AS i (id) WHERE i.id <> ALL (mentioned)

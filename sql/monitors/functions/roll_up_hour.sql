@@ -1,6 +1,7 @@
 -- roll_up_hour: sum up the oldest hour of latencies that was not summed up yet; false: there is
--- none that is over. Until when that was done is written down in the same transaction, so nothing
--- counts twice. An hour is left alone for two minutes, in which rounds of it may still commit.
+-- none that is over. One that was, and comes once more, is summed up anew. Until when that was done
+-- is written down in the same transaction, so nothing counts twice. An hour is left alone for two
+-- minutes, in which rounds of it may still commit.
 CREATE OR REPLACE FUNCTION hybrid_monitors.roll_up_hour() RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
 AS $$
@@ -14,6 +15,10 @@ BEGIN
     SELECT r.rolled_up_until INTO until FROM hybrid_monitors.upkeep_runs AS r FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN false;
+    END IF;
+    -- Postgres's clock was forward and is set back: these hours come once more.
+    IF until > now() THEN
+        until := date_trunc('hour', now());
     END IF;
     SELECT date_trunc('hour', min(l.at)) INTO oldest FROM hybrid_monitors.latencies AS l
     WHERE l.at >= coalesce(until, '-infinity');
@@ -43,7 +48,10 @@ BEGIN
         WHERE l.at >= oldest AND l.at < oldest + interval '1 hour'
         GROUP BY u.dependency_id, 2
     ) AS b
-    GROUP BY b.dependency_id;
+    GROUP BY b.dependency_id
+    ON CONFLICT (dependency_id, hour) DO UPDATE SET
+        answers = excluded.answers, sum_ms = excluded.sum_ms, max_ms = excluded.max_ms,
+        buckets = excluded.buckets;
     UPDATE hybrid_monitors.upkeep_runs AS r SET rolled_up_until = oldest + interval '1 hour';
     RETURN true;
 END

@@ -4,7 +4,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM hybrid_monitors.services_changed(ARRAY(
-        SELECT DISTINCT i.host FROM inserted AS i WHERE i.active));
+        SELECT DISTINCT i.host FROM inserted AS i WHERE i.active), are_opened => true);
     RETURN NULL;
 END
 $$;

@@ -48,13 +48,15 @@ BEGIN
     IF EXISTS (
         SELECT FROM hybrid_monitors.standings AS t
         JOIN hybrid_monitors.services AS s ON s.id = t.service_id
-        WHERE t.host = spread_services.host AND t.due_at > last_look
-            AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4)
+        WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
+            AND greatest(t.due_at, last_look)
+                < looked - least(interval '10 seconds', s.every * 1.4)
     ) THEN
         UPDATE hybrid_monitors.standings AS t
         SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
         FROM hybrid_monitors.services AS s
-        WHERE t.host = spread_services.host AND t.due_at > last_look AND t.due_at <= looked
+        WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
+            AND t.due_at <= looked
             -- not one that was put off since its last poll: it would never be polled
             AND t.is_started AND t.due_at <= t.polled_at + s.every
             AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;

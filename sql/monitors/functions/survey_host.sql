@@ -31,8 +31,10 @@ BEGIN
         SELECT
             s.id, t.polled_at, t.service_id IS NULL AS is_new, a.id IS NOT NULL AS is_asked,
             s.id <> ALL (on_its_way) AS is_free,
-            t.due_at > last_look
-                AND t.due_at < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
+            -- What came due in the last seconds before that look waited for the next one.
+            t.due_at > last_look - interval '5 seconds'
+                AND greatest(t.due_at, last_look)
+                    < looked - least(interval '10 seconds', s.every * 1.4) AS is_late,
             CASE WHEN t.url = s.url AND a.id IS NULL THEN t.due_at ELSE '-infinity' END AS due
         FROM hybrid_monitors.services AS s
         LEFT JOIN hybrid_monitors.standings AS t

@@ -1,8 +1,11 @@
 -- take_round: what the round of this host has to do now, at most so many services: those that are
 -- asked for or due, polled longest ago first. NULL: the claim is stale.
 -- Only the round of the host's own job: nobody else polls there at the same time.
+-- A service that the worker knows is only named, if neither its row nor that of its standing has
+-- been written since: a row's xmin says so.
 CREATE OR REPLACE FUNCTION hybrid_monitors.take_round(
-    host text, job_id bigint, claim bigint, most integer
+    host text, job_id bigint, claim bigint, most integer, known_ids bigint[], known_versions xid[],
+    known_standings xid[]
 ) RETURNS json
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- Its statements are so written that one index fits each, for any table.
@@ -18,6 +21,7 @@ DECLARE
     has_windows CONSTANT boolean := EXISTS (SELECT FROM hybrid_monitors.windows);
     own record;
     taken bigint[];
+    recognised bigint[] := '{}';
     stopped json := '[]';
     services json := '[]';
 BEGIN
@@ -33,10 +37,14 @@ BEGIN
         CASE WHEN h.round_job = take_round.job_id AND h.round_claim = take_round.claim
             THEN h.round_services ELSE '{}' END
     INTO last_look, on_its_way
-    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR UPDATE;
+    FROM hybrid_monitors.hosts AS h WHERE h.host = take_round.host FOR NO KEY UPDATE;
     is_known := FOUND;
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
+    IF last_look > looked + interval '5 seconds' THEN
+        PERFORM hybrid_monitors.mend_set_back(take_round.host, looked);
+        last_look := looked;
+    END IF;
 
     FOR pass IN 1..2 LOOP -- the second time when some were put off
         own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);
@@ -53,7 +61,11 @@ BEGIN
         stopped := hybrid_monitors.stopped_services(take_round.host, taken);
     END IF;
 
-    IF cardinality(taken) > 0 THEN
+    IF cardinality(taken) > 0 AND cardinality(known_ids) > 0 THEN
+        recognised := hybrid_monitors.recognised_services(
+            take_round.host, taken, known_ids, known_versions, known_standings, has_windows);
+    END IF;
+    IF cardinality(taken) > cardinality(recognised) THEN
         SELECT json_agg(row_to_json(v) ORDER BY v.place) INTO services
         FROM (
             SELECT
@@ -64,12 +76,20 @@ BEGIN
                     THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
                 END AS suppressed,
                 CASE WHEN t.is_started AND t.host = s.host THEN row_to_json(t) END AS standing,
+                s.xmin::text::bigint AS version,
+                -- as long as its last answer counts: else they are not those that it names
+                CASE WHEN t.ok AND t.digest IS NOT NULL AND NOT t.is_unsettled THEN (
+                    SELECT coalesce(json_object_agg(d.name, d.id), '{}')
+                    FROM hybrid_monitors.dependencies AS d WHERE d.service_id = s.id
+                ) END AS dependency_ids,
                 i.place
             FROM unnest(taken) WITH ORDINALITY AS i (id, place)
             JOIN hybrid_monitors.services AS s ON s.id = i.id
             LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
             LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id
+            WHERE s.id <> ALL (recognised)
         ) AS v;
+        services := coalesce(services, '[]'); -- somebody has deleted them
     END IF;
 
     IF cardinality(own.due) > take_round.most THEN
@@ -91,7 +111,7 @@ BEGIN
         );
     END IF;
     RETURN json_build_object(
-        'now', looked, 'services', services, 'stopped', stopped,
+        'now', looked, 'services', services, 'order', taken, 'recognised', recognised, 'stopped', stopped,
         'next_due', extract(epoch FROM own.next_due - looked),
         'polls_are_read', hybrid_monitors.events_are_read());
 END

@@ -68,7 +68,14 @@ CREATE TABLE hybrid_monitors.standings (
     error text,
     warnings jsonb NOT NULL DEFAULT '[]',
     CONSTRAINT standings_breaker_is_known CHECK (breaker IN ('closed', 'open', 'half_open'))
-) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
+) WITH (
+    fillfactor = 60,
+    -- Each row is written every half minute, and what that leaves is pruned by the next one that
+    -- comes to the page: a vacuum a minute has next to nothing to do. What is known of the columns
+    -- does not change with it.
+    autovacuum_vacuum_scale_factor = 1, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 20
+);
 CREATE INDEX standings_by_host ON hybrid_monitors.standings (host);
 
 -- One row for each host: which round has it, and what that one has on its way.
@@ -82,7 +89,11 @@ CREATE TABLE hybrid_monitors.hosts (
     round_claim bigint,
     round_began_at timestamptz,
     round_services bigint[] NOT NULL DEFAULT '{}'
-) WITH (fillfactor = 50);
+) WITH (
+    -- as above
+    fillfactor = 50, autovacuum_vacuum_scale_factor = 1, autovacuum_vacuum_threshold = 1000,
+    autovacuum_analyze_scale_factor = 20
+);
 
 -- Which services somebody wants to be polled now.
 CREATE TABLE hybrid_monitors.asked (
@@ -301,30 +312,45 @@ FOR EACH STATEMENT EXECUTE FUNCTION hybrid_monitors.services_deleted();
 CREATE TRIGGER services_truncated AFTER TRUNCATE ON hybrid_monitors.services
 FOR EACH STATEMENT EXECUTE FUNCTION hybrid_monitors.services_truncated();
 
--- Of which services nothing bad is told now because somebody said so.
+-- Of which services nothing bad is told now because somebody said so. Not each service with each
+-- window: labels meet by one pair of each window's, that which the fewest windows have.
 CREATE VIEW hybrid_monitors.maintained AS
-SELECT s.id AS service_id
-FROM hybrid_monitors.services AS s
-WHERE s.quiet_until > now() OR EXISTS (
-    SELECT FROM hybrid_monitors.windows AS w
-    WHERE (w.service_id = s.id OR s.labels @> w.label)
-        AND hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
-);
+WITH open_windows AS MATERIALIZED (
+    SELECT DISTINCT w.service_id, w.label FROM hybrid_monitors.windows AS w
+    WHERE hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
+),
+rarest AS MATERIALIZED (
+    SELECT DISTINCT ON (p.label) p.label, p.key, p.value
+    FROM (
+        SELECT o.label, e.key, e.value, count(*) OVER (PARTITION BY e.key, e.value) AS windows
+        FROM open_windows AS o
+        CROSS JOIN LATERAL jsonb_each(o.label) AS e
+    ) AS p
+    ORDER BY p.label, p.windows, p.key
+)
+SELECT s.id AS service_id FROM hybrid_monitors.services AS s
+WHERE s.quiet_until > now()
+    OR s.id IN (SELECT o.service_id FROM open_windows AS o)
+    OR EXISTS (SELECT FROM open_windows AS o WHERE o.label = '{}')
+UNION
+SELECT p.id
+FROM (
+    SELECT l.id, l.labels, e.key, e.value
+    -- unpacked once, and not for each comparison
+    FROM (SELECT s.id, s.labels || '{}' AS labels FROM hybrid_monitors.services AS s OFFSET 0) AS l
+    CROSS JOIN LATERAL jsonb_each(l.labels) AS e
+    OFFSET 0 -- so that each of these looks a window up, and not each service all windows
+) AS p
+JOIN rarest AS r ON r.key = p.key AND r.value = p.value
+WHERE p.labels @> r.label AND EXISTS (SELECT FROM rarest);
 
 -- What people look at first: how each service is, in one word, and why.
 CREATE VIEW hybrid_monitors.overview AS
--- The windows that are open are few: each service is compared with these alone.
-WITH open_windows AS MATERIALIZED (
-    SELECT w.service_id, w.label FROM hybrid_monitors.windows AS w
-    WHERE hybrid_monitors.is_window_open(w.begins, w.ends, w.every, now())
-)
 SELECT
     s.id, s.name, s.host,
     CASE
         WHEN NOT s.active THEN 'paused'
-        WHEN s.quiet_until > now() OR EXISTS (
-            SELECT FROM open_windows AS w WHERE w.service_id = s.id OR s.labels @> w.label
-        ) THEN 'maintenance'
+        WHEN s.id IN (SELECT m.service_id FROM hybrid_monitors.maintained AS m) THEN 'maintenance'
         WHEN st.polled_at IS NULL THEN 'unknown'
         WHEN st.is_down THEN 'down'
         ELSE 'up'

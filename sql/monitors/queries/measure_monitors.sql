@@ -12,7 +12,7 @@ SELECT
         extract(epoch FROM max(m.late) FILTER (WHERE m.late > interval '10 s')), 0
     )::float8 AS oldest_late,
     (
-        SELECT extract(epoch FROM now() - u.ended_at)::float8 FROM hybrid_monitors.upkeep_runs AS u
+        SELECT greatest(extract(epoch FROM now() - u.ended_at), 0)::float8 FROM hybrid_monitors.upkeep_runs AS u
     ) AS upkeep_age
 FROM (
     SELECT

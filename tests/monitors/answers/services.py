@@ -9,6 +9,7 @@ from typing import Any
 from hybrid_runner.model.monitors import Polled, Service
 from hybrid_runner.monitors.answers.addresses import AddressRules, Lookup
 from hybrid_runner.monitors.answers.poll import poll_group
+from hybrid_runner.monitors.answers.prepared import Preparations
 from hybrid_runner.monitors.answers.secrets import Secret
 from hybrid_runner.monitors.answers.session import open_session
 
@@ -45,7 +46,8 @@ async def poll(
 ) -> list[Polled]:
     options: dict[str, Any] = {"lookup": lookup} if lookup else {}
     async with open_session(rules, tls=tls, **options) as session:
-        return await poll_group(session, services, now=NOW, secrets=secrets)
+        preparations = Preparations(secrets or {})
+        return await poll_group(session, services, now=NOW, preparations=preparations)
 
 
 async def poll_one(url: str, **changed: Any) -> Polled:

@@ -21,6 +21,14 @@ NEVER = [
     "::a9fe:a9fe",
     "64:ff9b::a9fe:a9fe",
     "2002:a9fe:a9fe::1",
+    "64:ff9b:1:a9fe:a9:fe00::",  # RFC 8215, behind prefixes of 48, 56, 64 and 96 bits
+    "64:ff9b:1:a9:fe:a9fe::",
+    "64:ff9b:1:7:a9:fea9:fe00:0",
+    "64:ff9b:1::a9fe:a9fe",
+    "64:ff9b:1:7:8:9:a9fe:a9fe",
+    "::ffff:0:a9fe:a9fe",
+    "2001:db8::5efe:a9fe:a9fe",
+    "2001:db8::200:5efe:a9fe:a9fe",
     "fe80::1",
     "fe80::1%eth0",
     "0.0.0.0",
@@ -40,6 +48,7 @@ NEVER = [
 PRIVATE = ["127.0.0.1", "127.9.9.9", "::1", "10.1.2.3", "172.16.0.1", "192.168.1.1"]
 PRIVATE += ["::ffff:10.1.2.3", "fc00::1", "100.64.0.1"]
 PUBLIC = ["1.1.1.1", "172.32.0.1", "2606:4700::1111", "::ffff:1.1.1.1"]
+PUBLIC += ["64:ff9b:1::101:101", "64:ff9b:1:101:1:100::", "::ffff:0:101:101", "2002:101:101::1"]
 
 
 @pytest.mark.parametrize("address", NEVER)

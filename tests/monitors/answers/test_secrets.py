@@ -9,7 +9,7 @@ import pytest
 
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.monitors.answers.secrets import Secret
-from tests.monitors.answers.hostile import Behaviour, answering, message, serving
+from tests.monitors.answers.hostile import Behaviour, answering, message, saying, serving
 from tests.monitors.answers.services import poll_one
 
 VALUE = "hunter2-hunter2"
@@ -105,8 +105,14 @@ LONG = "".join(f"{number:02}/" for number in range(70))
             answering(json.dumps([{"name": "a", "healthy": LONG}]).replace("/", "\\/").encode()),
             {},
         ),
+        (saying(f"{'x' * 850}{LONG}\r\n\r\n".encode(), then_close=True), {}),
+        (saying(f"HTTP/1.1 2OO {'x' * 850}{LONG}\r\n\r\n".encode(), then_close=True), {}),
+        (answering(headers={"X": LONG * 60}), {}),
     ],
-    ids=["header", "location", "hop", "name", "key", "value"],
+    ids=[
+        *("header", "location", "hop", "name", "key", "value"),
+        *("no status line", "bad status", "long header"),
+    ],
 )
 async def test_neither_cutting_nor_escaping_it_shows_a_part_of_the_secret(
     answer: Behaviour, options: dict[str, Any]

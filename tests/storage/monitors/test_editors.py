@@ -118,8 +118,11 @@ async def test_a_host_with_a_job_gets_no_other(monitored: Connection) -> None:
     await add(monitored, "a")
     await play(monitored)
     await monitored.execute("DELETE FROM hybrid_runner.jobs WHERE kind = 'monitors.open'")
-    await add(monitored, "b")
+    await monitored.execute("UPDATE hybrid_monitors.services SET labels = '{\"team\": 1}'")
+    await monitor_calls.ask_poll(monitored, "a")
     assert await opened(monitored) == []
+    await add(monitored, "b")
+    assert await opened(monitored) == ["a.internal"]
     assert await monitor_calls.open_hosts(monitored, ["a.internal", "elsewhere"]) == 0
 
 
@@ -259,7 +262,7 @@ async def test_an_editor_has_these_rights_and_no_others(
         "INSERT INTO hybrid_monitors.asked (service_id) VALUES (1)",
         "SELECT hybrid_monitors.open_hosts()",
         "SELECT hybrid_monitors.services_changed('{a}')",
-        "SELECT hybrid_monitors.take_round('a', 1, 1, 1)",
+        "SELECT hybrid_monitors.take_round('a', 1, 1, 1, '{}', '{}', '{}')",
         "SELECT setval('hybrid_monitors.event_readers_until', 1)",
         "SELECT 1 FROM hybrid_runner.jobs",
         "INSERT INTO hybrid_runner.jobs (kind) VALUES ('x')",

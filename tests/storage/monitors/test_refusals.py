@@ -171,6 +171,17 @@ async def test_a_mapping_alone_says_the_format(undone: Connection) -> None:
         ("1, NULL, '-infinity', now(), NULL", "begins must be between 1970 and 9999"),
         ("1, NULL, now(), 'infinity', NULL", "ends must be later than begins"),
         ("NULL, '[1]', now(), now() + interval '1 h', NULL", "label must be an object"),
+        (
+            (
+                "NULL, (SELECT jsonb_object_agg('k' || n, n) FROM generate_series(1, 150) AS n),"
+                " now(), now() + interval '1 h', NULL"
+            ),
+            "label has more than 1024 bytes of JSON: make it shorter",
+        ),
+        (
+            "NULL, '{\"team\": [1]}', now(), now() + interval '1 h', NULL",
+            "label.team must be a text, a number or a boolean",
+        ),
         ("1, NULL, now(), now() + interval '1 h', '1 s'", "every must be between 1m and 366 days"),
         ("1, NULL, now(), now() + interval '1 h', '1 h'", "every must be longer than from begins"),
         ("1, NULL, now(), now() + interval '1 h', '1 mon'", "every must be written without months"),

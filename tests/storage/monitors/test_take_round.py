@@ -9,7 +9,7 @@ from hybrid_runner.model.monitors import Stopped
 from hybrid_runner.monitors.answers.expect import compile_expect
 from hybrid_runner.storage import monitor_calls, service_calls
 from hybrid_runner.storage.connections.connection import Connection
-from tests.support.monitored import ADD_MANY, add, good, play
+from tests.support.monitored import ADD_MANY, add, age, good, play
 
 
 async def due(on: Connection, name: str, seconds: float) -> None:
@@ -265,19 +265,6 @@ async def test_a_new_service_alone_goes_at_once_beside_many_that_were_put_off(
     assert [each.name for each in (await played.take()).services] == ["alone"]
 
 
-async def age(on: Connection, seconds: float) -> None:
-    """As if nobody had polled for so long."""
-    await on.execute(
-        "UPDATE hybrid_monitors.standings SET due_at = due_at - make_interval(secs => $1),"
-        " polled_at = polled_at - make_interval(secs => $1)",
-        seconds,
-    )
-    await on.execute(
-        "UPDATE hybrid_monitors.hosts SET looked_at = looked_at - make_interval(secs => $1)",
-        seconds,
-    )
-
-
 async def test_after_a_restart_what_came_due_meanwhile_is_spread_and_then_polled(
     monitored: Connection,
 ) -> None:
@@ -293,6 +280,21 @@ async def test_after_a_restart_what_came_due_meanwhile_is_spread_and_then_polled
     await age(monitored, 40)
     # Late again, and not put off again: a fleet that is too small would never poll them.
     assert len((await played.take()).services) >= 89
+
+
+async def test_what_came_due_while_the_last_round_went_on_is_spread_after_a_restart(
+    monitored: Connection,
+) -> None:
+    """Polls keep their places in time, so it is a batch that comes due just after the look."""
+    await monitored.execute(ADD_MANY, 90, 1)
+    played = await play(monitored, "h0.internal")
+    await played.poll()
+    await monitored.execute(
+        "UPDATE hybrid_monitors.standings AS t SET due_at = h.looked_at - interval '3 ms',"
+        " polled_at = h.looked_at - interval '30 s' FROM hybrid_monitors.hosts AS h"
+    )
+    await age(monitored, 45)
+    assert len((await played.take()).services) <= 1
 
 
 async def test_what_is_late_since_its_host_is_busy_is_not_put_off(monitored: Connection) -> None:

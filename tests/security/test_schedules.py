@@ -1,0 +1,158 @@
+"""What logins can do to each other by schedules."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import asyncpg
+import pytest
+
+from hybrid_runner.storage.connections.connection import Connection, connect
+from tests.support.logins import Login, Logins
+from tests.support.tick_clock import HOUR, NOON, Schedules
+
+Connected = Callable[[Login], Awaitable[Connection]]
+HOURLY = "SELECT hybrid_runner.schedule('s', 'work', every => '1 hour')"
+INSERT = "INSERT INTO hybrid_runner.schedules (name, kind, every"
+DECLARE = """
+SELECT * FROM hybrid_runner.declare_schedules(
+    '{s}', '{work}', '{"{}"}', ARRAY[NULL], '{2 hours}', ARRAY[NULL::timestamptz], '{UTC}',
+    ARRAY[NULL], '{5}', ARRAY[NULL::int4], ARRAY[NULL::interval], '{skip}', '{one}', '{1 day}',
+    '{0}', ARRAY[NULL::timestamptz], ARRAY[NULL::timestamptz])
+"""
+
+
+@pytest.fixture
+async def connected(login: Logins) -> AsyncIterator[Connected]:
+    """Connects as a login."""
+    async with AsyncExitStack() as stack:
+
+        async def connected(who: Login) -> Connection:
+            connection = await connect(login(who))
+            stack.push_async_callback(connection.close)
+            return connection
+
+        yield connected
+
+
+@pytest.fixture
+async def schedules(database: Connection) -> Schedules:
+    """As their owner sees them, at noon."""
+    return await Schedules(database).begin()
+
+
+async def test_jobs_of_a_schedule_are_of_who_made_it(
+    connected: Connected, schedules: Schedules
+) -> None:
+    producer = await connected(Login.PRODUCER)
+    await producer.execute(HOURLY)
+    await producer.execute(
+        "INSERT INTO hybrid_runner.schedules (name, kind, cron) VALUES ('t', 'work', '@hourly')"
+    )
+    worker = await connected(Login.WORKER)
+    await schedules.at(NOON + HOUR)
+    assert len(await worker.fetch("SELECT * FROM hybrid_runner.fire_schedules()")) == 2
+    found = await schedules.connection.fetch("SELECT enqueued_by FROM hybrid_runner.jobs")
+    assert {row[0] for row in found} == {Login.PRODUCER.role}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        HOURLY,
+        "SELECT hybrid_runner.unschedule('s')",
+        "SELECT hybrid_runner.pause_schedule('s')",
+        "SELECT hybrid_runner.resume_schedule('s')",
+        "SELECT hybrid_runner.run_now('s')",
+    ],
+)
+async def test_a_producer_changes_its_own_schedules_alone(
+    connected: Connected, schedules: Schedules, statement: str
+) -> None:
+    other = await connected(Login.OTHER_PRODUCER)
+    await other.execute("SELECT hybrid_runner.schedule('s', 'work', every => '2 hours')")
+    before = await schedules.row()
+    producer = await connected(Login.PRODUCER)
+    with pytest.raises(asyncpg.InsufficientPrivilegeError, match="belongs to hybrid_runner_test"):
+        await producer.execute(statement)
+    assert await schedules.row() == before
+    assert await producer.fetch("SELECT * FROM hybrid_runner.next_ticks_of('s')") == []
+    for who in (other, await connected(Login.WORKER), await connected(Login.ADMIN)):
+        await who.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"{INSERT}, made_by) VALUES ('x', 'w', '1h', 'root')",
+        f"{INSERT}, declared) VALUES ('x', 'w', '1h', true)",
+        f"{INSERT}, next_at) VALUES ('x', 'w', '1h', now())",
+        "UPDATE hybrid_runner.schedules SET next_at = now()",
+        "DELETE FROM hybrid_runner.schedules",
+        "SELECT payload FROM hybrid_runner.schedules",
+        "SELECT * FROM hybrid_runner.fire_schedules()",
+        "SELECT hybrid_runner.next_tick()",
+        "INSERT INTO hybrid_runner.jobs (kind, schedule) VALUES ('w', 's')",
+        DECLARE,
+    ],
+)
+async def test_a_producer_cannot_say_whose_it_is_or_when_it_fires(
+    connected: Connected, statement: str
+) -> None:
+    producer = await connected(Login.PRODUCER)
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await producer.execute(statement)
+
+
+async def test_a_key_that_a_producer_holds_keeps_no_tick_from_its_job(
+    connected: Connected, schedules: Schedules
+) -> None:
+    await schedules.store(every=HOUR)
+    producer = await connected(Login.PRODUCER)
+    for key in ("s", "schedule:s"):
+        await producer.execute("SELECT hybrid_runner.enqueue('work', key => $1)", key)
+    assert await schedules.fire(NOON + HOUR) == {"fired": 1}
+
+
+async def test_what_code_declares_takes_its_name_from_a_producer(
+    connected: Connected, schedules: Schedules
+) -> None:
+    producer = await connected(Login.PRODUCER)
+    await producer.execute(HOURLY)
+    worker = await connected(Login.WORKER)
+    assert await worker.fetch(DECLARE) == []
+    row = await schedules.row()
+    assert (row["declared"], row["made_by"]) == (True, Login.WORKER.role)
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await producer.execute(HOURLY)
+
+
+async def test_a_producers_open_transaction_keeps_no_worker_from_its_start(
+    connected: Connected, schedules: Schedules
+) -> None:
+    producer = await connected(Login.PRODUCER)
+    transaction = producer.transaction()
+    await transaction.start()
+    await producer.execute(HOURLY)
+    worker = await connected(Login.WORKER)
+    rows = await worker.fetch(DECLARE)
+    assert [row["name"] for row in rows] == ["s"]
+    assert "open transaction" in rows[0]["problem"]
+    await transaction.rollback()
+    assert await worker.fetch(DECLARE) == []
+    assert (await schedules.row())["declared"]
+
+
+async def test_a_producers_open_transaction_holds_up_its_own_schedule_alone(
+    connected: Connected, schedules: Schedules
+) -> None:
+    producer = await connected(Login.PRODUCER)
+    await producer.execute(HOURLY)
+    await schedules.store("mine", every=HOUR)
+    transaction = producer.transaction()
+    await transaction.start()
+    await producer.execute("SELECT hybrid_runner.run_now('s')")
+    assert await schedules.fire(NOON + HOUR) == {"fired": 1}
+    assert await schedules.ticks("mine") == [NOON + HOUR]
+    await transaction.rollback()

@@ -1,0 +1,74 @@
+"""Polls that somebody asks for, and probes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from hybrid_runner.storage import monitor_calls, service_calls
+from hybrid_runner.storage.connections.connection import Connection
+from tests.support.monitored import add, good, one, play
+
+
+async def test_an_asked_poll_is_answered_by_what_is_recorded(monitored: Connection) -> None:
+    asked = await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    assert await monitor_calls.ask_poll(monitored, "a") == asked
+    assert (await monitor_calls.answer_of_poll(monitored, asked)).is_pending
+    taken = await played.take()
+    put_off = replace(good(taken.services[0], taken.now), polled=None)
+    await played.record([put_off], last=False)
+    assert (await monitor_calls.answer_of_poll(monitored, asked)).is_pending
+    await played.record([good(taken.services[0], taken.now)])
+    answer = await monitor_calls.answer_of_poll(monitored, asked)
+    assert not answer.is_pending
+    assert answer.standing is not None
+    assert answer.standing.ok
+
+
+async def test_a_poll_is_refused_while_one_is_asked_for_or_on_its_way(
+    monitored: Connection,
+) -> None:
+    await add(monitored, "a")
+    await add(monitored, "b")
+    await service_calls.pause_service(monitored, "b")
+    played = await play(monitored)
+
+    async def refusal(name: str) -> str:
+        with pytest.raises(Exception, match=r".") as raised:
+            await monitor_calls.ask_poll(monitored, name)
+        return str(raised.value)
+
+    assert await refusal("c") == "there is no service called 'c'"
+    assert await refusal("b") == "service 'b' is paused: resume it first"
+    await monitor_calls.ask_poll(monitored, "a")
+    assert await refusal("a") == "a poll of service 'a' is asked for already: wait for its answer"
+    taken = await played.take()
+    on_its_way = "a poll of service 'a' is on its way: wait for its answer"
+    assert await refusal("a") == on_its_way
+    await played.record([good(taken.services[0], taken.now)])
+    await monitored.execute("UPDATE hybrid_monitors.standings SET due_at = now()")
+    await played.take()
+    assert await refusal("a") == on_its_way
+    await play(monitored)  # the round was taken away from its worker
+    await monitor_calls.ask_poll(monitored, "a")
+
+
+async def test_a_probe_is_one_even_if_its_round_dies(monitored: Connection) -> None:
+    """C2"""
+    played, service, decision = await one(monitored)
+    due_at = decision.after.due_at - service.every
+    open_ = replace(decision.after, breaker="open", due_at=due_at, failures=10)
+    await played.record([replace(decision, after=open_)])
+    taken = await played.take()
+    until = taken.now + timedelta(minutes=5)
+    begun = await monitor_calls.begin_probes(
+        monitored, played.job_id, played.claim, [service.id, 99], until
+    )
+    assert begun == {service.id}
+    assert (await (await play(monitored)).take()).services == ()
+    row = await monitored.fetchrow("SELECT breaker, due_at FROM hybrid_monitors.standings")
+    assert tuple(row or ()) == ("half_open", until)

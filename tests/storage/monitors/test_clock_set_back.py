@@ -1,0 +1,129 @@
+"""Postgres's clock is set back: as if all that is stored had been written so much later."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from hybrid_runner.model.monitors import host_key
+from hybrid_runner.storage import monitor_calls
+from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.upkeep.duties.monitors import Monitors
+from tests.support.monitored import ADD_MANY, add, age, good, play
+
+EVERY = timedelta(seconds=30)
+WAIT = (
+    "UPDATE hybrid_runner.jobs SET state = 'queued', claim = NULL, worker_id = NULL,"
+    " started_at = NULL, waits_for = key, run_at = now() + make_interval(secs => $1)"
+    " WHERE key IS NOT NULL"
+)
+SIGNALS = "SELECT count(*) FROM hybrid_runner.signals WHERE key = $1"
+AHEAD = (
+    "SELECT count(*) FROM hybrid_monitors.standings WHERE greatest(polled_at, since, opened_at)"
+    " > clock_timestamp()"
+)
+
+
+async def test_services_are_polled_within_their_interval_and_not_in_a_burst(
+    monitored: Connection,
+) -> None:
+    """C4: also those whose first poll was put off."""
+    await monitored.execute(ADD_MANY, 90, 1)
+    played = await play(monitored, "h0.internal")
+    await played.poll()
+    await monitored.execute(
+        "UPDATE hybrid_monitors.standings SET is_started = false, polled_at = NULL WHERE"
+        " service_id % 3 = 0"
+    )
+    await age(monitored, -86_400)
+    taken = await played.take()
+    assert len(taken.services) <= 1
+    assert taken.next_due is not None
+    assert taken.next_due <= timedelta(seconds=1)
+    assert await monitored.fetchval(AHEAD) == 0
+    tenths = await monitored.fetch(
+        "SELECT count(*) FROM hybrid_monitors.standings"
+        " GROUP BY trunc(extract(epoch FROM due_at - clock_timestamp()) / 3)"
+    )
+    assert sum(row[0] for row in tenths) == 90
+    assert max(row[0] for row in tenths) <= 12
+    await age(monitored, 9)
+    assert 20 <= len((await played.take()).services) <= 35
+
+
+async def test_a_few_seconds_are_nothing(monitored: Connection) -> None:
+    """Clocks are corrected all the time."""
+    await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    before = await monitored.fetchval("SELECT due_at FROM hybrid_monitors.standings")
+    await age(monitored, -4)
+    await played.take()
+    after = await monitored.fetchval("SELECT due_at FROM hybrid_monitors.standings")
+    assert after == before + timedelta(seconds=4)
+
+
+async def test_a_round_in_the_middle_of_which_it_is_set_back_hides_nothing(
+    monitored: Connection,
+) -> None:
+    """It records what was found with times of before."""
+    await add(monitored, "a")
+    played = await play(monitored)
+    taken = await played.take()
+    await age(monitored, -86_400)
+    later = taken.now + timedelta(days=1)
+    await played.record([good(each, later) for each in taken.services])
+    again = await played.take()
+    assert again.next_due is not None
+    assert again.next_due <= EVERY
+
+
+async def test_an_open_breaker_is_probed_one_cool_down_later_at_most(
+    monitored: Connection,
+) -> None:
+    await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    await monitored.execute(
+        "UPDATE hybrid_monitors.standings SET breaker = 'open', opened_at = now()"
+    )
+    await age(monitored, -86_400)
+    await played.take()
+    await monitored.execute("UPDATE hybrid_monitors.standings SET due_at = now()")
+    taken = await played.take()
+    [service] = taken.services
+    assert service.standing is not None
+    assert service.standing.opened_at is not None
+    assert service.standing.opened_at < taken.now
+
+
+async def test_rounds_and_upkeep_that_wait_for_a_time_far_ahead_are_woken(
+    monitored: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The duty says so once; what was woken already, or runs, is left alone."""
+    await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    await monitor_calls.upkeep(monitored)
+    await monitored.execute(
+        "INSERT INTO hybrid_runner.jobs (kind, queue, key)"
+        " VALUES ('monitors.upkeep', 'monitors', 'monitors.upkeep')"
+    )
+    await monitored.execute(WAIT, 25)
+    duty, keys = Monitors(), (host_key("a.internal"), "monitors.upkeep")
+    before = [await monitored.fetchval(SIGNALS, key) for key in keys]
+    await duty.run(monitored)
+    assert not caplog.records
+    await age(monitored, -86_400)
+    await monitored.execute(
+        "UPDATE hybrid_monitors.upkeep_runs SET ended_at = ended_at + interval '1 day'"
+    )
+    await monitored.execute(WAIT, 86_425)
+    await duty.run(monitored)
+    [line] = [record.getMessage() for record in caplog.records]
+    assert line.endswith("2 rounds of monitors were woken")
+    assert [await monitored.fetchval(SIGNALS, key) for key in keys] == [n + 1 for n in before]
+    await monitored.execute(WAIT, -1)
+    await duty.run(monitored)
+    assert len(caplog.records) == 1

@@ -1,0 +1,122 @@
+"""The end of the job of a host that has nothing to do, beside those who add services to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from hybrid_runner.storage import monitor_calls, service_calls
+from hybrid_runner.storage.connections.connection import Connection, connect
+from tests.support.monitored import ADD, add, play
+from tests.support.waiting import until_fetched
+
+HOST = "a.internal"
+ROUNDS = "SELECT count(*) FROM hybrid_runner.jobs WHERE key = 'monitors:a.internal'"
+END = "DELETE FROM hybrid_runner.jobs WHERE key = 'monitors:a.internal'"
+OPENS = "SELECT count(*) FROM hybrid_runner.jobs WHERE kind = 'monitors.open'"
+WAITS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1"
+
+
+@pytest.fixture
+async def idle(monitored: Connection) -> Connection:
+    """Its one service was removed, and nothing is left to do for its job, which is there."""
+    await add(monitored, "a")
+    await (await play(monitored)).poll()
+    await service_calls.remove_service(monitored, "a")
+    await (await play(monitored)).poll()
+    await monitored.execute("DELETE FROM hybrid_runner.jobs WHERE kind = 'monitors.open'")
+    return monitored
+
+
+@pytest.fixture
+async def other(monitors_dsn: str) -> AsyncIterator[Connection]:
+    """An editor, or who opens hosts."""
+    connection = await connect(monitors_dsn)
+    yield connection
+    await connection.close()
+
+
+async def test_a_host_with_a_service_or_something_to_tell_is_not_closed(idle: Connection) -> None:
+    assert await monitor_calls.close_host(idle, HOST)
+    await add(idle, "b")
+    assert not await monitor_calls.close_host(idle, HOST)
+    await (await play(idle)).poll()
+    await service_calls.remove_service(idle, "b")
+    assert not await monitor_calls.close_host(idle, HOST)
+    await (await play(idle)).poll()
+    assert await monitor_calls.close_host(idle, HOST)
+
+
+async def test_who_opens_a_host_waits_for_whoever_ends_its_job(
+    idle: Connection, other: Connection
+) -> None:
+    """C1: the service was added after it was seen that there is none."""
+    async with idle.transaction():
+        assert await monitor_calls.close_host(idle, HOST)
+        await idle.execute(END)
+        await other.execute(ADD, "b", "http://a.internal/")
+        opening = asyncio.create_task(monitor_calls.open_hosts(other, [HOST]))
+        await until_fetched(idle, WAITS, 1, "%open_hosts%")
+    assert await opening == 1
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "repeatable_read", "serializable"])
+async def test_who_saw_the_job_and_commits_when_it_has_ended_has_the_host_opened(
+    idle: Connection, other: Connection, isolation: str
+) -> None:
+    """C1: editors wait for nobody, and nobody for them."""
+    async with other.transaction(isolation=isolation):  # type: ignore[arg-type]
+        assert await other.fetchval(ROUNDS) == 1
+        await other.execute(ADD, "b", "http://a.internal/")
+        async with idle.transaction():
+            assert await monitor_calls.close_host(idle, HOST)
+            await idle.execute(END)
+        assert await idle.fetchval(OPENS) == 0
+    assert await idle.fetchval(OPENS) == 1
+    assert await monitor_calls.open_hosts(idle, [HOST]) == 1
+
+
+async def test_a_host_that_somebody_opens_at_this_moment_is_not_closed(
+    idle: Connection, other: Connection
+) -> None:
+    async with other.transaction():
+        assert await monitor_calls.open_hosts(other, [HOST]) == 0
+        assert not await monitor_calls.close_host(idle, HOST)
+
+
+async def test_who_opens_a_host_and_its_round_do_not_wait_for_each_other(
+    idle: Connection, other: Connection
+) -> None:
+    for connection in (idle, other):
+        await connection.execute("SET lock_timeout = '1ms'")
+    played = await play(idle)
+    async with other.transaction():
+        await monitor_calls.open_hosts(other, [HOST])
+        await played.poll()
+    async with idle.transaction():
+        await played.take()
+        await monitor_calls.open_hosts(other, [HOST])
+
+
+async def test_a_service_that_is_resumed_or_moves_there_has_the_host_opened(
+    idle: Connection,
+) -> None:
+    await idle.execute(
+        "INSERT INTO hybrid_monitors.services (name, url, active) VALUES"
+        " ('b', 'http://a.internal/', false)"
+    )
+    assert await idle.fetchval(OPENS) == 0
+    await service_calls.resume_service(idle, "b")
+    assert await idle.fetchval(OPENS) == 1
+    await add(idle, "c", "http://b.internal/")
+    await service_calls.update_service(idle, "c", {"url": "http://a.internal/"})
+    assert await idle.fetchval(OPENS) == 4  # of b.internal, too: it has no job
+
+
+async def test_only_workers_close_hosts(idle: Connection, other: Connection) -> None:
+    await other.execute("SET ROLE hybrid_monitors_editor")
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await other.execute("SELECT hybrid_monitors.close_host('a.internal')")

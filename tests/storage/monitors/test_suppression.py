@@ -1,0 +1,76 @@
+"""Of which services nothing bad is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hybrid_runner.storage.connections.connection import Connection
+from tests.support.monitored import add, good, play
+
+
+async def test_bad_news_are_suppressed_by_windows_by_quiet_and_by_parents_that_are_down(
+    monitored: Connection,
+) -> None:
+    grandparent = await add(monitored, "grandparent", "http://b.internal/")
+    parent = await add(monitored, "parent", "http://b.internal/")
+    child = await add(monitored, "child")
+    for number, above in ((child, parent), (parent, grandparent)):
+        await monitored.execute(
+            'UPDATE hybrid_monitors.services SET depends_on = $2, labels = \'{"team": "x"}\''
+            " WHERE id = $1",
+            number,
+            above,
+        )
+    there = await play(monitored, "b.internal")
+    taken = await there.take()
+    await there.record(
+        [good(each, taken.now, is_down=each.id == grandparent) for each in taken.services]
+    )
+
+    async def why() -> str | None:
+        [service] = (await (await play(monitored)).take()).services
+        return service.suppressed
+
+    assert await why() == "parent"
+    await monitored.execute("UPDATE hybrid_monitors.standings SET is_down = false")
+    assert await why() is None
+    window = (
+        "INSERT INTO hybrid_monitors.windows (service_id, label, begins, ends, every) VALUES"
+        " ($1, $2, now() + make_interval(hours => $3), now() + make_interval(hours => $4), $5)"
+    )
+    day = timedelta(days=1)
+    for arguments, is_suppressed in (
+        ((child, None, -1, 1, None), True),
+        ((parent, None, -1, 1, None), False),
+        ((child, None, -2, -1, None), False),
+        ((child, None, 1, 2, None), False),
+        ((None, '{"team": "x"}', -1, 1, None), True),
+        ((None, '{"team": "y"}', -1, 1, None), False),
+        ((None, "{}", -1, 1, None), True),
+        ((child, None, -241, -239, day), True),
+        ((child, None, -239, -237, day), False),
+        ((child, None, 23, 25, day), False),
+    ):
+        async with monitored.transaction():
+            await monitored.execute(window, *arguments)
+        assert (await why() == "maintenance") is is_suppressed, arguments
+        maintained = await monitored.fetch("SELECT service_id FROM hybrid_monitors.maintained")
+        assert ((child,) in [tuple(row) for row in maintained]) is is_suppressed, arguments
+        await monitored.execute("DELETE FROM hybrid_monitors.windows")
+    await monitored.execute(
+        "UPDATE hybrid_monitors.services SET quiet_until = now() + interval '1 h' WHERE id = $1",
+        child,
+    )
+    assert await why() == "maintenance"
+
+
+async def test_a_circle_of_parents_that_two_transactions_made_harms_nobody(
+    monitored: Connection,
+) -> None:
+    await add(monitored, "a")
+    await add(monitored, "b")
+    await monitored.execute("ALTER TABLE hybrid_monitors.services DISABLE TRIGGER check_service")
+    await monitored.execute("UPDATE hybrid_monitors.services SET depends_on = 3 - id")
+    assert [each.suppressed for each in (await (await play(monitored)).take()).services] == [
+        None
+    ] * 2
