@@ -290,9 +290,10 @@ async def test_others_jobs_are_not_changed(database: Connection, another: Anothe
     stranger = await another()
     try:
         await stranger.execute(f"SET SESSION AUTHORIZATION {name}")
-        for how in ("follow", "collect"):
+        ways: list[OnConflict] = ["follow", "collect"]
+        for how in ways:
             with pytest.raises(Exception, match="which other enqueued"):
-                await client_calls.enqueue_job(stranger, NewJob("work", key="k"), how)  # type: ignore[arg-type]
+                await client_calls.enqueue_job(stranger, NewJob("work", key="k"), how)
         await stranger.execute("RESET SESSION AUTHORIZATION")
     finally:
         await database.execute(f"DROP ROLE {name}")
