@@ -93,8 +93,8 @@ class Theatre:
         await on.at(NOON + 2 * HOUR)
         self._rung = 0
         play = Play(job, [])
-        for actor in self._actors.values():
-            await actor.connection.execute("SELECT set_config('test.name', $1, false)", name)
+        for session in self._actors.values():
+            await session.connection.execute("SELECT set_config('test.name', $1, false)", name)
         left = {actor: iter(steps) for actor, steps in scripts.items()}
         seen = Seen()
         for actor in order:
