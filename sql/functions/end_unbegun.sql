@@ -1,7 +1,7 @@
--- end_unbegun: of the next jobs that wait and have a limit of time, by kind and id, end as cancelled
--- those that were to begin by start_by, which passed so long ago, and have not begun; returns who
--- was read last, or NULL at the end, and the ids of those that were ended. Workers do that
--- themselves at their next look: this is for jobs that none of them looks at.
+-- end_unbegun: of the next jobs that wait and have a limit of time, by kind and id, end as
+-- cancelled those that were to begin by start_by, which passed so long ago, and have not begun;
+-- returns who was read last, or NULL at the end, and the ids of those that were ended. Workers
+-- do that themselves at their next look: this is for jobs that none of them looks at.
 CREATE OR REPLACE FUNCTION hybrid_runner.end_unbegun(
     past interval, after_kind text, after_id bigint, most integer
 ) RETURNS TABLE (last_kind text, last_id bigint, ended bigint[])

@@ -1,8 +1,9 @@
 -- pass_keys: these keys are free, in this transaction: whoever waits for one of them has it from
 -- now on, and is due now or later; the others in its line move up. Says how many were given one.
--- One that somebody holds is waited for, for a moment, and once in a transaction: then it is due when that one
--- commits, since join_key() and amend() see to that, or is found by the duty `keys`. One that a
--- worker has claimed is left to it: it asks by begin_successor(), and finds the key free.
+-- One that somebody holds is waited for, for a moment, and once in a transaction: then it is due
+-- when that one commits, since join_key() and amend() see to that, or is found by the duty `keys`.
+-- One that a worker has claimed is left to it: it asks by begin_successor(), and finds the key
+-- free.
 CREATE OR REPLACE FUNCTION hybrid_runner.pass_keys(keys text[]) RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 -- Rows of the jobs that end are locked meanwhile, and other outcomes wait.

@@ -107,8 +107,8 @@ CREATE TABLE hybrid_runner.jobs (
 CREATE INDEX jobs_due ON hybrid_runner.jobs (queue, priority, run_at, id) WHERE state = 'queued';
 
 -- Jobs that wait and have been begun, or have to be finished or begun by some time: whoever ends
--- those of kinds that nobody knows, or that nobody begins, finds them beside any backlog. Most inserts and all claims have no entry
--- to make.
+-- those of kinds that nobody knows, or that nobody begins, finds them beside any backlog. Most
+-- inserts and all claims have no entry to make.
 CREATE INDEX jobs_with_a_time_limit ON hybrid_runner.jobs (kind, id)
 WHERE state = 'queued' AND (began_at IS NOT NULL OR finish_by IS NOT NULL OR finish_within IS NOT NULL OR start_by IS NOT NULL);
 
