@@ -4,7 +4,7 @@
 -- when that one commits, since join_key() and amend() see to that, or is found by the duty `keys`.
 -- One that a worker has claimed is left to it: it asks by begin_successor(), and finds it free.
 CREATE OR REPLACE FUNCTION hybrid_runner.pass_keys(keys text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- Rows of the jobs that end are locked meanwhile, and other outcomes wait.
 SET lock_timeout = '30ms'
 AS $$

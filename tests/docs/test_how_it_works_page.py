@@ -87,6 +87,9 @@ async def test_every_duty_has_its_row(monitored: Connection) -> None:
         " (relation, relation_name, kind, queue, owner, definition)"
         " VALUES ('pg_class', 'a', 'b', 'c', 'd', '{}')"
     )
+    await database.execute(
+        "INSERT INTO hybrid_runner.schedules (name, kind, every) VALUES ('a', 'b', '1 day')"
+    )
     there = await database.fetch("SELECT name, every FROM hybrid_runner.duties")
     units = {"seconds": 1, "minute": 60, "minutes": 60, "hour": 3600}
     assert {name: int(pause.split()[0]) * units[pause.split()[1]] for name, pause in rows} == {

@@ -91,4 +91,5 @@ async def judge(connection: Connection) -> Judgement:
     """Look at what was made."""
     row = await connection.fetchrow(JUDGED)
     assert row is not None
-    return Judgement(*list(row)[:-1], tuple(row["late_ms"] or ()))
+    counts = {name: row[name] for name in Judgement._fields[:-1]}
+    return Judgement(**counts, late_ms=tuple(row["late_ms"] or ()))
