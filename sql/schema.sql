@@ -2470,16 +2470,13 @@ $$;
 CREATE FUNCTION hybrid_runner.wake_waiting(ids bigint[]) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET jit TO 'off'
     AS $$
 BEGIN
-    -- Mostly there is none, and to plan what follows costs ten times as much as to know that.
-    PERFORM FROM hybrid_runner.jobs AS j
-    JOIN hybrid_runner.signals AS s ON s.key = j.waits_for
-    WHERE j.id = ANY (wake_waiting.ids)
-    LIMIT 1;
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
     RETURN QUERY
     WITH open AS MATERIALIZED (
         SELECT j.id, j.version, j.queue
