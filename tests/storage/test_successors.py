@@ -72,6 +72,23 @@ async def test_one_that_nobody_looked_at_yet_begins_all_the_same(database: Conne
     assert await line(database) == [("k", "queued", False, 1)]
 
 
+async def test_a_workers_login_may_do_all_of_it(database: Connection) -> None:
+    holder = await running(database, "k")
+    await database.execute("SET ROLE hybrid_runner_worker")
+    await asleep(database, [1], "collect")
+    await call(database, [2], "collect", 1)
+    await finish(database, holder)
+    begun = {each.key: each for each in await claim(database)}
+    assert await claim_calls.begin_successor(database, begun[">k"]) is None
+    await database.execute("DELETE FROM hybrid_runner.jobs WHERE key = 'k'")
+    assert await key_calls.give_free_keys(database) in (0, 1)
+    await database.execute("UPDATE hybrid_runner.jobs SET run_at = now()")
+    [last] = await claim(database)
+    assert last.key == "k" or await claim_calls.begin_successor(database, last) == "k"
+    await finish(database, last)
+    await database.execute("RESET ROLE")
+
+
 async def test_it_goes_on_waiting_while_its_holder_waits_for_a_retry(database: Connection) -> None:
     holder = await running(database, "k")
     await asleep(database, 1)
