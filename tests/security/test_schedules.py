@@ -156,3 +156,21 @@ async def test_a_producers_open_transaction_holds_up_its_own_schedule_alone(
     assert await schedules.fire(NOON + HOUR) == {"fired": 1}
     assert await schedules.ticks("mine") == [NOON + HOUR]
     await transaction.rollback()
+
+
+@pytest.mark.parametrize("overlap", ["queue", "replace"])
+async def test_a_workers_login_fires_ends_and_frees_what_waits(
+    connected: Connected, schedules: Schedules, overlap: str
+) -> None:
+    """It has no right on the table itself."""
+    await schedules.worker([])
+    await schedules.store(every=HOUR, overlap=overlap)
+    worker = await connected(Login.WORKER)
+    for hours in (1, 2):
+        await schedules.at(NOON + hours * HOUR)
+        rows = await worker.fetch("SELECT outcome FROM hybrid_runner.fire_schedules()")
+        assert [row["outcome"] for row in rows] == ["fired"]
+        if hours == 1:
+            job = await schedules.run()
+    await schedules.end(job, worker)
+    assert await schedules.ticks() == [NOON + 2 * HOUR]
