@@ -100,7 +100,9 @@ async def test_the_duty_ends_what_nobody_began_wakes_sleepers_and_forgets_keys(
         " ('b', 2, now()), ('c', 3, now() + interval '1 hour')"
     )
     duty = Keys(at_once=1)
+    await database.execute("SET ROLE hybrid_runner_worker")
     await duty.run(database)
+    await database.execute("RESET ROLE")
     rows = await database.fetch("SELECT key, run_at <= now() FROM hybrid_runner.jobs")
     assert [tuple(row) for row in rows] == [("k", True)]
     rows = await database.fetch("SELECT id, state::text FROM hybrid_runner.archive")
