@@ -69,6 +69,7 @@ async def measure(asked: argparse.Namespace) -> bool:
                 await asyncio.sleep(0.2)
             judgement = await postgres.insist(judge)
             print(judgement)
+            if asked.each: print(*[tuple(r) for r in await postgres.fetch("SELECT extract(second from tick)::int, round(min(extract(epoch from created_at-tick))*1000), round(1000*percentile_cont(0.5) within group (order by extract(epoch from created_at-tick))), round(max(extract(epoch from created_at-tick))*1000), count(distinct worker_id) FROM hybrid_runner.archive group by 1")], sep="\n")
             return judgement.once
 
 
@@ -81,6 +82,7 @@ def main() -> int:
     parser.add_argument("--lease", type=float, default=30)
     parser.add_argument("--kill", type=float, default=0)
     parser.add_argument("--crash", type=float, default=0)
+    parser.add_argument("--each", action="store_true")
     parser.add_argument("--rest", type=float, default=5, help="seconds before the first tick")
     return 0 if asyncio.run(measure(parser.parse_args())) else 1
 
