@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from tests.behaviour.chaos.postgres import WORKER, Postgres
@@ -40,10 +41,12 @@ async def until(postgres: Postgres, query: str, least: int) -> None:
 async def measure(asked: argparse.Namespace) -> bool:
     """Whether each tick has made one job; prints how late."""
     with tempfile.TemporaryDirectory() as folder:
-        async with (
-            Postgres.running(Path(folder) / "postgres") as postgres,
-            fleet(postgres.dsn(WORKER), asked.workers, HYBRID_RUNNER_LEASE=f"{asked.lease}s"),
-        ):
+        async with AsyncExitStack() as stack:
+            postgres = await stack.enter_async_context(Postgres.running(Path(folder) / "postgres"))
+            await postgres.fetch(f"ALTER SYSTEM SET max_connections = {20 + 8 * asked.workers}")
+            await postgres.end(signal.SIGINT)
+            lease = {"HYBRID_RUNNER_LEASE": f"{asked.lease}s"}
+            await stack.enter_async_context(fleet(postgres.dsn(WORKER), asked.workers, **lease))
             await until(postgres, "SELECT count(*) FROM hybrid_runner.workers", asked.workers)
             await asyncio.sleep(asked.rest)
             async with postgres.connected() as connection:
@@ -69,7 +72,6 @@ async def measure(asked: argparse.Namespace) -> bool:
                 await asyncio.sleep(0.2)
             judgement = await postgres.insist(judge)
             print(judgement)
-            if asked.each: print(*[tuple(r) for r in await postgres.fetch("SELECT extract(second from tick)::int, round(min(extract(epoch from created_at-tick))*1000), round(1000*percentile_cont(0.5) within group (order by extract(epoch from created_at-tick))), round(max(extract(epoch from created_at-tick))*1000), count(distinct worker_id) FROM hybrid_runner.archive group by 1")], sep="\n")
             return judgement.once
 
 
@@ -82,7 +84,6 @@ def main() -> int:
     parser.add_argument("--lease", type=float, default=30)
     parser.add_argument("--kill", type=float, default=0)
     parser.add_argument("--crash", type=float, default=0)
-    parser.add_argument("--each", action="store_true")
     parser.add_argument("--rest", type=float, default=5, help="seconds before the first tick")
     return 0 if asyncio.run(measure(parser.parse_args())) else 1
 
