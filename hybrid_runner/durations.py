@@ -72,7 +72,10 @@ def _parse(value: Duration) -> timedelta:
             f"{_shown(value)} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta"
         )
     if isinstance(value, (int, float)):
-        return _from_seconds(float(value))
+        try:
+            return _from_seconds(float(value))
+        except OverflowError:
+            return _from_seconds(math.inf)
     if not isinstance(value, str):
         raise ConfigurationError(
             f"{_shown(value)} is not a duration: use seconds (30), '30s', '5m', '1h' or a timedelta"

@@ -65,8 +65,9 @@ BEGIN
         GRANT SELECT, INSERT, UPDATE, DELETE ON
             hybrid_runner.unreported_ends, hybrid_runner.waits
             TO hybrid_runner_worker;
-        GRANT SELECT, DELETE ON hybrid_runner.signals, hybrid_runner.taken_keys
-            TO hybrid_runner_worker;
+        GRANT SELECT, DELETE ON hybrid_runner.signals TO hybrid_runner_worker;
+        -- who deletes what nobody holds needs the right to lock it
+        GRANT SELECT, UPDATE, DELETE ON hybrid_runner.taken_keys TO hybrid_runner_worker;
         GRANT INSERT (key, payload) ON hybrid_runner.signals TO hybrid_runner_worker;
         GRANT SELECT, INSERT ON hybrid_runner.archive TO hybrid_runner_worker;
         GRANT SELECT ON hybrid_runner.callback_secret TO hybrid_runner_worker;
@@ -83,7 +84,7 @@ BEGIN
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
             hybrid_runner.key_of,
-            hybrid_runner.begin_successor, hybrid_runner.pass_keys,
+            hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.let_go,
             hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.cancel,
             hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.take_ended,
             hybrid_runner.store_follow_ups, hybrid_runner.ended_payload, hybrid_runner.ring,
@@ -148,7 +149,7 @@ BEGIN
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
             hybrid_runner.key_of,
-            hybrid_runner.begin_successor, hybrid_runner.pass_keys,
+            hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.let_go,
             hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.amend,
             hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs,
             hybrid_runner.take_ended, hybrid_runner.store_follow_ups, hybrid_runner.ended_payload,

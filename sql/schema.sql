@@ -996,8 +996,6 @@ CREATE FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states tex
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
-    ended bigint[];
-    free text[];
     following jsonb[];
     ending integer;
     has_rows boolean := coalesce(
@@ -1008,23 +1006,14 @@ BEGIN
         WHERE k.on_end IS NOT NULL AND (end_jobs.kinds IS NULL OR k.name = ANY (end_jobs.kinds))
     ) THEN
         IF NOT has_rows THEN
-            WITH moved AS (
-                INSERT INTO hybrid_runner.archive AS a
-                SELECT t.*
-                FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
-                RETURNING a.id, a.key, a.schedule
-            )
-            SELECT
-                array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
-                array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
-            INTO ended, free
-            FROM moved AS m;
-            IF free IS NOT NULL THEN
-                PERFORM hybrid_runner.pass_keys(free);
-            END IF;
-            RETURN QUERY SELECT e.id FROM unnest(ended) AS e (id);
+            RETURN QUERY
+            INSERT INTO hybrid_runner.archive AS a
+            SELECT t.*
+            FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
+            RETURNING CASE WHEN a.key IS NULL AND a.schedule IS NULL THEN a.id ELSE hybrid_runner.let_go(a.id, a.key, a.schedule) END;
             RETURN;
         END IF;
+        RETURN QUERY
         WITH gone AS MATERIALIZED (
             SELECT t.*
             FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
@@ -1047,23 +1036,12 @@ BEGIN
                 s.source, s.ids, s.keys, s.states, s.were_queued, s.retries, s.workers, s.started,
                 s.finished, s.results, s.errors, put_off => end_jobs.put_off
             ) AS w
-        ),
-        moved AS (
-            INSERT INTO hybrid_runner.archive AS a
-            SELECT g.*
-            FROM gone AS g
-            WHERE (SELECT count(*) FROM written) IS NOT NULL
-            RETURNING a.id, a.key, a.schedule
         )
-        SELECT
-            array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
-            array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
-        INTO ended, free
-        FROM moved AS m;
-        IF free IS NOT NULL THEN
-            PERFORM hybrid_runner.pass_keys(free);
-        END IF;
-        RETURN QUERY SELECT e.id FROM unnest(ended) AS e (id);
+        INSERT INTO hybrid_runner.archive AS a
+        SELECT g.*
+        FROM gone AS g
+        WHERE (SELECT count(*) FROM written) IS NOT NULL
+        RETURNING CASE WHEN a.key IS NULL AND a.schedule IS NULL THEN a.id ELSE hybrid_runner.let_go(a.id, a.key, a.schedule) END;
         RETURN;
     END IF;
 
@@ -1071,6 +1049,7 @@ BEGIN
     -- What clean-ups are given is in memory all at once: some 200 MiB at most of 50 large jobs.
     FOR place IN 1..cardinality(end_jobs.ids) BY 50 LOOP
         ending := place + 49;
+        RETURN QUERY
         WITH gone AS MATERIALIZED (
             SELECT t.*
             FROM hybrid_runner.take_ended(
@@ -1124,42 +1103,51 @@ BEGIN
                 s.source, s.ids, s.keys, s.states, s.were_queued, s.retries, s.workers, s.started,
                 s.finished, s.results, s.errors, put_off => end_jobs.put_off
             ) AS w
-        ),
-        moved AS (
-            INSERT INTO hybrid_runner.archive AS a
-            SELECT
-                g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-                g.timeout, g.finish_by, g.start_by, g.max_snoozes, g.max_duration, g.finish_within, g.traceparent,
-                g.enqueued_by, g.source, g.row_key, g.schedule, g.tick, g.state, g.attempt, g.snoozes, g.began_at, g.waits_for, g.claim, g.worker_id,
-                g.started_at, g.progress, g.errors, g.history, g.version, g.cancel_requested_at,
-                g.created_at, g.finished_at, g.result, s.ids
-            FROM gone AS g
-            LEFT JOIN made AS s ON s.follows = g.id
-            WHERE NOT has_rows OR (SELECT count(*) FROM written) IS NOT NULL
-            RETURNING a.id, a.key, a.schedule
         )
+        INSERT INTO hybrid_runner.archive AS a
         SELECT
-            array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
-            array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
-        INTO ended, free
-        FROM moved AS m;
-        IF free IS NOT NULL THEN
-            PERFORM hybrid_runner.pass_keys(free);
-        END IF;
-        RETURN QUERY SELECT e.id FROM unnest(ended) AS e (id);
+            g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
+            g.timeout, g.finish_by, g.start_by, g.max_snoozes, g.max_duration, g.finish_within, g.traceparent,
+            g.enqueued_by, g.source, g.row_key, g.schedule, g.tick, g.state, g.attempt, g.snoozes, g.began_at, g.waits_for, g.claim, g.worker_id,
+            g.started_at, g.progress, g.errors, g.history, g.version, g.cancel_requested_at,
+            g.created_at, g.finished_at, g.result, s.ids
+        FROM gone AS g
+        LEFT JOIN made AS s ON s.follows = g.id
+        WHERE NOT has_rows OR (SELECT count(*) FROM written) IS NOT NULL
+        RETURNING CASE WHEN a.key IS NULL AND a.schedule IS NULL THEN a.id ELSE hybrid_runner.let_go(a.id, a.key, a.schedule) END;
     END LOOP;
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.end_unbegun(past interval, most integer) RETURNS SETOF bigint
+CREATE FUNCTION hybrid_runner.end_unbegun(past interval, after_kind text, after_id bigint, most integer) RETURNS TABLE(last_kind text, last_id bigint, ended bigint[])
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
+    late bigint[];
     own_ids bigint[];
     own_errors text[];
     job record;
 BEGIN
+    WITH read AS MATERIALIZED (
+        SELECT j.kind, j.id, j.start_by, j.began_at, j.attempt
+        FROM hybrid_runner.jobs AS j
+        WHERE j.state = 'queued'
+            AND (j.began_at IS NOT NULL OR j.finish_by IS NOT NULL OR j.finish_within IS NOT NULL OR j.start_by IS NOT NULL)
+            AND (j.kind, j.id) > (after_kind, after_id)
+        ORDER BY j.kind, j.id
+        LIMIT most
+    ),
+    last AS (
+        SELECT r.kind, r.id FROM read AS r WHERE (SELECT count(*) FROM read) = most ORDER BY r.kind DESC, r.id DESC LIMIT 1
+    )
+    SELECT
+        (SELECT l.kind FROM last AS l), (SELECT l.id FROM last AS l),
+        ARRAY(
+            SELECT r.id FROM read AS r
+            WHERE r.start_by <= clock_timestamp() - past AND r.began_at IS NULL AND r.attempt = 0
+        )
+    INTO last_kind, last_id, late;
     SELECT array_agg(own.id), array_agg(jsonb_build_object(
         'at', clock_timestamp(), 'attempt', 0, 'type', 'Expired',
         'message', format('start_by (%s) passed before it could begin', own.start_by))::text)
@@ -1167,30 +1155,29 @@ BEGIN
     FROM (
         SELECT j.id, j.start_by
         FROM hybrid_runner.jobs AS j
-        WHERE j.start_by <= clock_timestamp() - past AND j.state = 'queued'
-            AND j.began_at IS NULL AND j.attempt = 0
-        ORDER BY j.start_by
-        LIMIT most
+        WHERE j.id = ANY (late) AND j.state = 'queued' AND j.began_at IS NULL AND j.attempt = 0
+            AND j.start_by <= clock_timestamp() - past
         FOR UPDATE SKIP LOCKED
     ) AS own;
-    IF own_ids IS NULL THEN
-        RETURN;
+    IF own_ids IS NOT NULL THEN
+        FOR job IN
+            SELECT j.id, j.queue, j.kind FROM hybrid_runner.jobs AS j WHERE j.id = ANY (own_ids)
+        LOOP
+            PERFORM hybrid_runner.publish(job.queue, job.kind, job.id);
+        END LOOP;
+        -- No worker was there: one of them reports it at its next heartbeat.
+        INSERT INTO hybrid_runner.unreported_ends (id) SELECT o.id FROM unnest(own_ids) AS o (id)
+        ON CONFLICT ON CONSTRAINT unreported_ends_pkey
+            DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
     END IF;
-    FOR job IN
-        SELECT j.id, j.queue, j.kind FROM hybrid_runner.jobs AS j WHERE j.id = ANY (own_ids)
-    LOOP
-        PERFORM hybrid_runner.publish(job.queue, job.kind, job.id);
-    END LOOP;
-    -- No worker was there: one of them reports it at its next heartbeat.
-    INSERT INTO hybrid_runner.unreported_ends (id) SELECT o.id FROM unnest(own_ids) AS o (id)
-    ON CONFLICT ON CONSTRAINT unreported_ends_pkey
-        DO UPDATE SET ended_at = clock_timestamp(), taken_at = NULL;
-    RETURN QUERY
-    SELECT e.id
-    FROM hybrid_runner.end_jobs(
-        own_ids, NULL, array_fill('cancelled'::text, ARRAY[cardinality(own_ids)]),
-        ARRAY[NULL::text], own_errors
-    ) AS e (id);
+    ended := CASE WHEN own_ids IS NULL THEN '{}' ELSE ARRAY(
+        SELECT e.id
+        FROM hybrid_runner.end_jobs(
+            own_ids, NULL, array_fill('cancelled'::text, ARRAY[cardinality(own_ids)]),
+            ARRAY[NULL::text], own_errors
+        ) AS e (id)
+    ) END;
+    RETURN NEXT;
 END
 $$;
 
@@ -2459,6 +2446,21 @@ BEGIN
 END
 $_$;
 
+CREATE FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF key IS NOT NULL AND EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.key = '>' || let_go.key) THEN
+        PERFORM hybrid_runner.pass_keys(ARRAY[key]);
+    END IF;
+    IF schedule IS NOT NULL THEN
+        RETURN hybrid_runner.free_tick(schedule, id);
+    END IF;
+    RETURN id;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer DEFAULT 7) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2897,7 +2899,7 @@ CREATE FUNCTION hybrid_runner.pass_keys(keys text[]) RETURNS integer
     AS $$
 DECLARE
     free text;
-    may_wait boolean := true;
+    may_wait boolean := current_setting('hybrid_runner.waited', true) IS DISTINCT FROM 'on';
     next hybrid_runner.jobs;
     passed integer := 0;
 BEGIN
@@ -2932,6 +2934,7 @@ BEGIN
                 WHEN lock_not_available THEN
                     EXIT WHEN NOT may_wait;
                     may_wait := false;
+                    PERFORM set_config('hybrid_runner.waited', 'on', true);
                     CONTINUE;
                 WHEN unique_violation THEN
                     EXIT; -- somebody was quicker, and it goes on waiting for that one
@@ -5689,8 +5692,6 @@ ALTER TABLE ONLY hybrid_runner.xid_history
 ALTER TABLE ONLY hybrid_runner.zone_rules
     ADD CONSTRAINT zone_rules_pkey PRIMARY KEY (is_one);
 
-CREATE INDEX jobs_by_start_by ON hybrid_runner.jobs USING btree (start_by) WHERE ((start_by IS NOT NULL) AND (state = 'queued'::hybrid_runner.job_state));
-
 CREATE INDEX jobs_due ON hybrid_runner.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'queued'::hybrid_runner.job_state);
 
 CREATE INDEX jobs_of_schedules ON hybrid_runner.jobs USING btree (schedule) WHERE (schedule IS NOT NULL);
@@ -5701,7 +5702,7 @@ CREATE UNIQUE INDEX jobs_one_live_job_per_row ON hybrid_runner.jobs USING btree 
 
 CREATE INDEX jobs_waiting ON hybrid_runner.jobs USING btree (waits_for, id) WHERE ((waits_for IS NOT NULL) AND (state = 'queued'::hybrid_runner.job_state));
 
-CREATE INDEX jobs_with_a_time_limit ON hybrid_runner.jobs USING btree (kind, id) WHERE ((state = 'queued'::hybrid_runner.job_state) AND ((began_at IS NOT NULL) OR (finish_by IS NOT NULL) OR (finish_within IS NOT NULL)));
+CREATE INDEX jobs_with_a_time_limit ON hybrid_runner.jobs USING btree (kind, id) WHERE ((state = 'queued'::hybrid_runner.job_state) AND ((began_at IS NOT NULL) OR (finish_by IS NOT NULL) OR (finish_within IS NOT NULL) OR (start_by IS NOT NULL)));
 
 CREATE INDEX schedules_due ON hybrid_runner.schedules USING btree (next_at) WHERE (paused_at IS NULL);
 
@@ -5931,11 +5932,11 @@ GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], stat
 
 GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, traceparents text[], follow_ups text[], kinds text[], on_ends text[], attached boolean, by_row boolean, put_off boolean) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, most integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, after_kind text, after_id bigint, most integer) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, most integer) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, after_kind text, after_id bigint, most integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, most integer) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, after_kind text, after_id bigint, most integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) FROM PUBLIC;
 
@@ -6062,6 +6063,12 @@ REVOKE ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) TO hybrid_runner_admin;
+
+REVOKE ALL ON FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) TO hybrid_runner_worker;
+
+GRANT ALL ON FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) FROM PUBLIC;
 

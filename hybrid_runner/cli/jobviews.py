@@ -122,9 +122,9 @@ def _attempts(job: JobSummary) -> str:
 
 
 def _when(job: JobSummary) -> str:
+    if job.behind is not None:  # also while a worker asks whether it may begin
+        return f"after job {job.behind}"
     match job.state:
-        case State.QUEUED if job.behind is not None:
-            return f"after job {job.behind}"
         case State.QUEUED:
             return f"due {ago(job.run_at)}"
         case State.RUNNING:
@@ -137,14 +137,14 @@ def _note(job: JobSummary) -> str:
     """The result of a completed job, the progress of a running one, the job or the signal that a
     queued one waits for, else the newest error.
     """
+    if job.behind is not None:
+        return f"waits for job {job.behind}, which has its key"
     if job.state is State.COMPLETED:
         return job.result or ""
     if job.state is State.RUNNING and isinstance(job.progress, dict):
         fraction, message = job.progress.get("fraction"), job.progress.get("message")
         done = f"{fraction:.0%}" if isinstance(fraction, (int, float)) else ""
         return " ".join(part for part in (done, message or "") if part)
-    if job.behind is not None:
-        return f"waits for job {job.behind}, which has its key"
     if job.state is State.QUEUED and job.waits_for is not None:
         return f"waits for {job.waits_for}"
     if isinstance(job.error, dict):

@@ -22,6 +22,7 @@ MOST_FOLLOW_UPS = 1000
 """Jobs that may follow one attempt."""
 MOST_BYTES = LARGEST_JOB
 """Bytes of their payloads and data together."""
+_LONGEST_SHOWN = 60
 
 
 def check_fields(job: NewJob) -> None:
@@ -80,7 +81,9 @@ def _is_text(text: str) -> bool:
 
 def _check_number(what: str, number: object, low: int, high: int) -> None:
     if number is not None and not (isinstance(number, int) and low <= number <= high):
-        raise ConfigurationError(f"{what} must be {low} to {high}, not {number!r}")
+        given = repr(number)
+        short = given if len(given) <= _LONGEST_SHOWN else f"{given[:_LONGEST_SHOWN]}…"
+        raise ConfigurationError(f"{what} must be {low} to {high}, not {short}")
 
 
 def _check_type(what: str, value: object, wanted: type) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.jsontext import printable
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]*")
 _LONGEST_SHOWN: Final = 60
@@ -33,6 +34,8 @@ def check_cron(cron: object) -> None:
         raise ConfigurationError(
             f"cron must be a text of five fields, such as '30 2 * * *', not {shown(cron)}"
         )
+    if not _is_storable(cron):
+        raise ConfigurationError(f"cron: Postgres has no text such as {shown(cron)}")
     if (size := len(cron.encode(errors="replace"))) > _LONGEST_CRON:
         raise ConfigurationError(
             f"cron: an expression has at most {_LONGEST_CRON} bytes, not {size}"
@@ -75,7 +78,11 @@ def check_word(field: str, word: object, words: Sequence[str]) -> None:
 
 def check_zone(zone: object) -> None:
     """What may be a zone; which there are, Postgres knows."""
-    if not isinstance(zone, str) or not 1 <= len(zone.encode(errors="replace")) <= _LONGEST_ZONE:
+    if (
+        not isinstance(zone, str)
+        or not 1 <= len(zone.encode(errors="replace")) <= _LONGEST_ZONE
+        or not _is_storable(zone)
+    ):
         raise ConfigurationError(
             f"timezone: there is no {shown(zone)}: name a place, such as Europe/Paris, or UTC"
         )
@@ -88,6 +95,10 @@ def check_moment(field: str, moment: object) -> datetime | None:
     raise ConfigurationError(
         f"{field} must be a datetime with a time zone: use datetime.now(UTC) or .astimezone()"
     )
+
+
+def _is_storable(text: str) -> bool:
+    return printable(text, len(text)) == text
 
 
 def nearest_word(given: str, words: Sequence[str]) -> str | None:

@@ -6,10 +6,19 @@ from datetime import timedelta
 
 from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
 
+Place = tuple[str, int]
+"""Behind which kind and id to go on."""
+START: Place = ("", 0)
 
-async def end_unbegun(on: Fetches, past: timedelta, most: int) -> list[int]:
-    """End jobs as cancelled that were to begin longer ago than this; the ids of those ended."""
-    return [row[0] for row in await fetch(on, "end_unbegun", past, most)]
+
+async def end_unbegun(
+    on: Fetches, past: timedelta, behind: Place, most: int
+) -> tuple[Place | None, list[int]]:
+    """Read so many jobs with limits of time, and end as cancelled those that were to begin longer
+    ago than this; where to go on, None at the end, and the ids of those ended.
+    """
+    [(kind, last_id, ended)] = await fetch(on, "end_unbegun", past, *behind, most)
+    return None if kind is None else (kind, last_id), ended
 
 
 async def give_free_keys(on: Fetches) -> int:

@@ -28,6 +28,7 @@ from hybrid_runner.storage.monitor_rows import (
     read_dependencies,
     read_recorded,
     read_taken,
+    write_known,
     write_round,
     write_unchanged,
 )
@@ -50,9 +51,8 @@ async def take_round(
     text = await fetch_value(
         on,
         "take_round",
-        *(host, job_id, claim, most, list(known)),
-        [each.service.version for each in known.values()],
-        [each.standing_version for each in known.values()],
+        *(host, job_id, claim, most),
+        *write_known(known.values()),
     )
     return None if text is None else read_taken(text, known)
 

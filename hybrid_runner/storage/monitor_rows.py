@@ -157,6 +157,16 @@ def write_round(
     )
 
 
+def write_known(known: Iterable[Known]) -> tuple[str, str, str]:
+    """Arguments of take_round: ids, versions of services, versions of their standings."""
+    rows = [(each.service.id, each.service.version or 0, each.standing_version) for each in known]
+    return (
+        _array([row[0] for row in rows]),
+        _array([row[1] for row in rows]),
+        _array([row[2] for row in rows]),
+    )
+
+
 def write_unchanged(unchanged: Sequence[Unchanged]) -> WrittenUnchanged:
     """More arguments of record_round: what is as it was."""
     return (

@@ -12,7 +12,7 @@
 -- attached: whether some of them are jobs of attached tables, whose rows are then written as well;
 -- NULL: the caller does not know. by_row: their rows asked for it, so a row that is wanted again
 -- by now is to have a new job. put_off: rows are not waited for, and written later.
--- A key that is free by that is passed on to the job that waits for it: see pass_keys().
+-- A key that is free by that is passed on to the job that waits for it: see let_go().
 -- What follows is what each kind has under on_end, and follow_ups: objects as store_follow_ups()
 -- takes them, each with the claim of the job that it follows. Without either, this is one statement
 -- more than moving; kinds are those of the jobs, or NULL, so that clean-ups of others cost nothing.
@@ -26,8 +26,6 @@ CREATE OR REPLACE FUNCTION hybrid_runner.end_jobs(
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    ended bigint[];
-    free text[];
     following jsonb[];
     ending integer;
     has_rows boolean := coalesce(
@@ -38,23 +36,14 @@ BEGIN
         WHERE k.on_end IS NOT NULL AND (end_jobs.kinds IS NULL OR k.name = ANY (end_jobs.kinds))
     ) THEN
         IF NOT has_rows THEN
-            WITH moved AS (
-                INSERT INTO hybrid_runner.archive AS a
-                SELECT t.*
-                FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
-                RETURNING a.id, a.key, a.schedule
-            )
-            SELECT
-                array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
-                array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
-            INTO ended, free
-            FROM moved AS m;
-            IF free IS NOT NULL THEN
-                PERFORM hybrid_runner.pass_keys(free);
-            END IF;
-            RETURN QUERY SELECT e.id FROM unnest(ended) AS e (id);
+            RETURN QUERY
+            INSERT INTO hybrid_runner.archive AS a
+            SELECT t.*
+            FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
+            RETURNING CASE WHEN a.key IS NULL AND a.schedule IS NULL THEN a.id ELSE hybrid_runner.let_go(a.id, a.key, a.schedule) END;
             RETURN;
         END IF;
+        RETURN QUERY
         WITH gone AS MATERIALIZED (
             SELECT t.*
             FROM hybrid_runner.take_ended(ids, claims, states, results, errors, cancelled_at) AS t
@@ -77,23 +66,12 @@ BEGIN
                 s.source, s.ids, s.keys, s.states, s.were_queued, s.retries, s.workers, s.started,
                 s.finished, s.results, s.errors, put_off => end_jobs.put_off
             ) AS w
-        ),
-        moved AS (
-            INSERT INTO hybrid_runner.archive AS a
-            SELECT g.*
-            FROM gone AS g
-            WHERE (SELECT count(*) FROM written) IS NOT NULL
-            RETURNING a.id, a.key, a.schedule
         )
-        SELECT
-            array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
-            array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
-        INTO ended, free
-        FROM moved AS m;
-        IF free IS NOT NULL THEN
-            PERFORM hybrid_runner.pass_keys(free);
-        END IF;
-        RETURN QUERY SELECT e.id FROM unnest(ended) AS e (id);
+        INSERT INTO hybrid_runner.archive AS a
+        SELECT g.*
+        FROM gone AS g
+        WHERE (SELECT count(*) FROM written) IS NOT NULL
+        RETURNING CASE WHEN a.key IS NULL AND a.schedule IS NULL THEN a.id ELSE hybrid_runner.let_go(a.id, a.key, a.schedule) END;
         RETURN;
     END IF;
 
@@ -101,6 +79,7 @@ BEGIN
     -- What clean-ups are given is in memory all at once: some 200 MiB at most of 50 large jobs.
     FOR place IN 1..cardinality(end_jobs.ids) BY 50 LOOP
         ending := place + 49;
+        RETURN QUERY
         WITH gone AS MATERIALIZED (
             SELECT t.*
             FROM hybrid_runner.take_ended(
@@ -154,29 +133,18 @@ BEGIN
                 s.source, s.ids, s.keys, s.states, s.were_queued, s.retries, s.workers, s.started,
                 s.finished, s.results, s.errors, put_off => end_jobs.put_off
             ) AS w
-        ),
-        moved AS (
-            INSERT INTO hybrid_runner.archive AS a
-            SELECT
-                g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
-                g.timeout, g.finish_by, g.start_by, g.max_snoozes, g.max_duration, g.finish_within, g.traceparent,
-                g.enqueued_by, g.source, g.row_key, g.schedule, g.tick, g.state, g.attempt, g.snoozes, g.began_at, g.waits_for, g.claim, g.worker_id,
-                g.started_at, g.progress, g.errors, g.history, g.version, g.cancel_requested_at,
-                g.created_at, g.finished_at, g.result, s.ids
-            FROM gone AS g
-            LEFT JOIN made AS s ON s.follows = g.id
-            WHERE NOT has_rows OR (SELECT count(*) FROM written) IS NOT NULL
-            RETURNING a.id, a.key, a.schedule
         )
+        INSERT INTO hybrid_runner.archive AS a
         SELECT
-            array_agg(CASE WHEN m.schedule IS NULL THEN m.id ELSE hybrid_runner.free_tick(m.schedule, m.id) END),
-            array_agg(m.key) FILTER (WHERE m.key IS NOT NULL)
-        INTO ended, free
-        FROM moved AS m;
-        IF free IS NOT NULL THEN
-            PERFORM hybrid_runner.pass_keys(free);
-        END IF;
-        RETURN QUERY SELECT e.id FROM unnest(ended) AS e (id);
+            g.id, g.queue, g.kind, g.priority, g.payload, g.data, g.key, g.run_at, g.max_attempts,
+            g.timeout, g.finish_by, g.start_by, g.max_snoozes, g.max_duration, g.finish_within, g.traceparent,
+            g.enqueued_by, g.source, g.row_key, g.schedule, g.tick, g.state, g.attempt, g.snoozes, g.began_at, g.waits_for, g.claim, g.worker_id,
+            g.started_at, g.progress, g.errors, g.history, g.version, g.cancel_requested_at,
+            g.created_at, g.finished_at, g.result, s.ids
+        FROM gone AS g
+        LEFT JOIN made AS s ON s.follows = g.id
+        WHERE NOT has_rows OR (SELECT count(*) FROM written) IS NOT NULL
+        RETURNING CASE WHEN a.key IS NULL AND a.schedule IS NULL THEN a.id ELSE hybrid_runner.let_go(a.id, a.key, a.schedule) END;
     END LOOP;
 END
 $$;

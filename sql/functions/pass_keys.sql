@@ -1,16 +1,16 @@
 -- pass_keys: these keys are free, in this transaction: whoever waits for one of them has it from
 -- now on, and is due now or later; the others in its line move up. Says how many were given one.
--- One that somebody holds is waited for, once and for a moment: then it is due when that one
--- commits, since join_key() and amend() see to that, or is found by the duty `keys`. One that a
--- worker has claimed is left to it: it asks by begin_successor(), and finds the key free.
+-- One that somebody holds is waited for, for a moment, and once in a transaction: then it is due
+-- when that one commits, since join_key() and amend() see to that, or is found by the duty `keys`.
+-- One that a worker has claimed is left to it: it asks by begin_successor(), and finds it free.
 CREATE OR REPLACE FUNCTION hybrid_runner.pass_keys(keys text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- Rows of the jobs that end are locked meanwhile, and other outcomes wait.
 SET lock_timeout = '30ms'
 AS $$
 DECLARE
     free text;
-    may_wait boolean := true;
+    may_wait boolean := current_setting('hybrid_runner.waited', true) IS DISTINCT FROM 'on';
     next hybrid_runner.jobs;
     passed integer := 0;
 BEGIN
@@ -45,6 +45,7 @@ BEGIN
                 WHEN lock_not_available THEN
                     EXIT WHEN NOT may_wait;
                     may_wait := false;
+                    PERFORM set_config('hybrid_runner.waited', 'on', true);
                     CONTINUE;
                 WHEN unique_violation THEN
                     EXIT; -- somebody was quicker, and it goes on waiting for that one

@@ -106,19 +106,15 @@ CREATE TABLE hybrid_runner.jobs (
 -- backlog.
 CREATE INDEX jobs_due ON hybrid_runner.jobs (queue, priority, run_at, id) WHERE state = 'queued';
 
--- Jobs that wait and have been begun, or have to be finished by some time: whoever ends those of
--- kinds that nobody knows finds them beside any backlog. Most inserts and all claims have no entry
--- to make.
+-- Jobs that wait and have been begun, or have to be finished or begun by some time: whoever ends
+-- those of kinds that nobody knows, or that nobody begins, finds them beside any backlog. Most
+-- inserts and all claims have no entry to make.
 CREATE INDEX jobs_with_a_time_limit ON hybrid_runner.jobs (kind, id)
-WHERE state = 'queued' AND (began_at IS NOT NULL OR finish_by IS NOT NULL OR finish_within IS NOT NULL);
+WHERE state = 'queued' AND (began_at IS NOT NULL OR finish_by IS NOT NULL OR finish_within IS NOT NULL OR start_by IS NOT NULL);
 
 -- Only jobs that wait for a signal are in it.
 CREATE INDEX jobs_waiting ON hybrid_runner.jobs (waits_for, id)
 WHERE waits_for IS NOT NULL AND state = 'queued';
-
--- Those that are to end if they have not begun by then.
-CREATE INDEX jobs_by_start_by ON hybrid_runner.jobs (start_by)
-WHERE start_by IS NOT NULL AND state = 'queued';
 
 CREATE UNIQUE INDEX jobs_one_live_job_per_key ON hybrid_runner.jobs (key) WHERE key IS NOT NULL;
 

@@ -543,18 +543,40 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_monitors.mend_set_back(host text, looked timestamp with time zone) RETURNS void
+CREATE FUNCTION hybrid_monitors.mend_set_back(host text, place double precision, looked timestamp with time zone) RETURNS void
     LANGUAGE sql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     UPDATE hybrid_monitors.standings AS t SET
-        due_at = least(t.due_at, mend_set_back.looked + s.every * hybrid_monitors.phase_of(s.id)),
+        due_at = least(
+            t.due_at,
+            hybrid_monitors.moment_of(
+                s.id, s.every, mend_set_back.place, mend_set_back.looked)),
         polled_at = least(t.polled_at, mend_set_back.looked),
         since = least(t.since, mend_set_back.looked),
         contrary_since = least(t.contrary_since, mend_set_back.looked),
         opened_at = least(t.opened_at, mend_set_back.looked)
     FROM hybrid_monitors.services AS s
     WHERE t.host = mend_set_back.host AND s.id = t.service_id
+$$;
+
+CREATE FUNCTION hybrid_monitors.moment_of(id bigint, every interval, place double precision, looked timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    phase CONSTANT double precision := hybrid_monitors.phase_of(id);
+    parts CONSTANT double precision := greatest(2, ceil(extract(epoch FROM every) / 15));
+    apart CONSTANT double precision := extract(epoch FROM every) / parts;
+    since double precision := extract(epoch FROM looked - timestamptz '2000-01-01 00:00:00+00');
+BEGIN
+    IF apart <= 5 THEN
+        RETURN looked + every * phase;
+    END IF;
+    since := since - apart * place;
+    RETURN looked + make_interval(
+        secs => apart * (ceil(since / apart) + floor(phase * parts)) - since);
+END
 $$;
 
 CREATE FUNCTION hybrid_monitors.open_hosts(hosts text[] DEFAULT NULL::text[]) RETURNS integer
@@ -1384,7 +1406,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_monitors.spread_services(host text, last_look timestamp with time zone, looked timestamp with time zone) RETURNS boolean
+CREATE FUNCTION hybrid_monitors.spread_services(host text, place double precision, last_look timestamp with time zone, looked timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1418,7 +1440,8 @@ BEGIN
             INSERT INTO hybrid_monitors.standings AS t
                 (service_id, due_at, is_started, host, name, url)
             SELECT
-                s.id, looked + s.every * hybrid_monitors.phase_of(s.id), false, s.host, s.name, s.url
+                s.id, hybrid_monitors.moment_of(s.id, s.every, place, looked), false, s.host, s.name,
+                s.url
             FROM hybrid_monitors.services AS s
             WHERE s.host = spread_services.host AND s.active
                 AND NOT EXISTS (
@@ -1436,7 +1459,7 @@ BEGIN
                 < looked - least(interval '10 seconds', s.every * 1.4)
     ) THEN
         UPDATE hybrid_monitors.standings AS t
-        SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
+        SET due_at = hybrid_monitors.moment_of(s.id, s.every, place, looked)
         FROM hybrid_monitors.services AS s
         WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
             AND t.due_at <= looked
@@ -1810,6 +1833,8 @@ CREATE FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigin
     AS $$
 #variable_conflict use_column
 DECLARE
+    -- as place_of() in policy/monitor_rounds.py has it
+    place CONSTANT double precision := hybrid_monitors.phase_of(take_round.job_id);
     looked timestamptz;
     last_look timestamptz;
     on_its_way bigint[];
@@ -1838,14 +1863,15 @@ BEGIN
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
     IF last_look > looked + interval '5 seconds' THEN
-        PERFORM hybrid_monitors.mend_set_back(take_round.host, looked);
+        PERFORM hybrid_monitors.mend_set_back(take_round.host, place, looked);
         last_look := looked;
     END IF;
 
     FOR pass IN 1..2 LOOP -- the second time when some were put off
         own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);
         EXIT WHEN pass = 2 OR own.new = 0 AND NOT own.is_late;
-        EXIT WHEN NOT hybrid_monitors.spread_services(take_round.host, last_look, looked);
+        EXIT WHEN NOT hybrid_monitors.spread_services(
+            take_round.host, place, last_look, looked);
     END LOOP;
     taken := coalesce((own.due)[1:take_round.most], '{}');
 
@@ -2517,7 +2543,9 @@ GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hyb
 
 GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.mend_set_back(host text, looked timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_monitors.mend_set_back(host text, place double precision, looked timestamp with time zone) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_monitors.moment_of(id bigint, every interval, place double precision, looked timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) FROM PUBLIC;
 
@@ -2587,7 +2615,7 @@ REVOKE ALL ON FUNCTION hybrid_monitors.services_truncated() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.services_updated() FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.spread_services(host text, last_look timestamp with time zone, looked timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_monitors.spread_services(host text, place double precision, last_look timestamp with time zone, looked timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.stopped_services(host text, taken bigint[]) FROM PUBLIC;
 

@@ -11,7 +11,7 @@ SELECT
     CASE WHEN 'history' = ANY ($2) THEN history END AS history, version,
     cancel_requested_at, created_at, finished_at, CASE WHEN 'result' = ANY ($2) THEN result END AS result, followed_by,
     source, row_key, schedule, tick, (SELECT t.relation_name FROM hybrid_runner.sources AS t WHERE t.id = job.source) AS table_name,
-    CASE WHEN key LIKE '>%' AND state = 'queued' THEN (SELECT h.id FROM hybrid_runner.jobs AS h WHERE h.key = pg_catalog.substr(job.key, 2)) END AS behind
+    CASE WHEN key LIKE '>%' AND state IN ('queued', 'running') THEN (SELECT h.id FROM hybrid_runner.jobs AS h WHERE h.key = pg_catalog.substr(job.key, 2)) END AS behind
 FROM (
     SELECT j.*, NULL::timestamptz AS finished_at, NULL::jsonb AS result, NULL::bigint[] AS followed_by FROM hybrid_runner.jobs AS j WHERE j.id = $1
     UNION ALL

@@ -4,7 +4,7 @@ SELECT
     id, queue, kind, priority, run_at, max_attempts, timeout, finish_by, start_by, max_snoozes, max_duration, finish_within, traceparent,
     state::text AS state, attempt, snoozes, began_at, claim, worker_id, started_at, progress, history, version, cancel_requested_at, created_at,
     NULL::timestamptz AS finished_at, NULL::bigint[] AS followed_by, source, schedule, tick,
-    CASE WHEN key LIKE '>%' AND state = 'queued' THEN (SELECT h.id FROM hybrid_runner.jobs AS h WHERE h.key = pg_catalog.substr(jobs.key, 2)) END AS behind
+    CASE WHEN key LIKE '>%' THEN (SELECT h.id FROM hybrid_runner.jobs AS h WHERE h.key = pg_catalog.substr(jobs.key, 2)) END AS behind
 FROM hybrid_runner.jobs
 WHERE id = $1
 UNION ALL

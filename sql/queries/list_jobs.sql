@@ -15,7 +15,7 @@ SELECT
     CASE WHEN finished_at NOT BETWEEN '1970-01-01 UTC' AND '9999-01-01 UTC' THEN '1970-01-01 UTC' ELSE finished_at END AS finished_at,
     CASE WHEN $5 THEN progress END AS progress, CASE WHEN $5 THEN errors -> -1 END AS error, CASE WHEN $5 THEN left(result::text, 200) END AS result,
     source, row_key, CASE WHEN source IS NOT NULL THEN (SELECT t.relation_name FROM hybrid_runner.sources AS t WHERE t.id = source) END AS table_name,
-    CASE WHEN key LIKE '>%' AND state = 'queued' THEN (SELECT h.id FROM hybrid_runner.jobs AS h WHERE h.key = pg_catalog.substr(all_jobs.key, 2)) END AS behind
+    CASE WHEN key LIKE '>%' AND state IN ('queued', 'running') THEN (SELECT h.id FROM hybrid_runner.jobs AS h WHERE h.key = pg_catalog.substr(all_jobs.key, 2)) END AS behind
 FROM hybrid_runner.all_jobs
 WHERE ($1::text IS NULL OR state = $1::hybrid_runner.job_state)
     AND ($2::text IS NULL OR queue = $2)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from hybrid_runner import ConfigurationError, Runner
+from hybrid_runner import ConfigurationError, Runner, ScheduleOptions
 from hybrid_runner.model.schedules import MOST_DECLARED, DeclaredSchedule
 
 BEGIN, END = datetime(2030, 1, 1, tzinfo=UTC), datetime(2030, 2, 1, tzinfo=UTC)
@@ -143,6 +143,28 @@ def test_the_line_is_short_whatever_was_given(field: str) -> None:
         an_app().schedule("s", "work", **options)
     assert len(str(raised.value)) < 300
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("option", sorted(ScheduleOptions.__optional_keys__))
+@pytest.mark.parametrize(
+    "value",
+    ["", "\x00", "\ud800", "\x1b[31m", "x" * 10_000, -1, 10**400, float("nan"), True, b"x", [], {}],
+    ids=lambda value: repr(value)[:12],
+)
+def test_whatever_is_given_is_taken_or_refused_in_one_line(option: str, value: Any) -> None:
+    when = {} if option in ("cron", "every", "at") else {"every": 3600}
+    line = refused(**when | {option: value})
+    assert line.isprintable()
+    assert len(line) < 300
+
+
+def refused(**options: Any) -> str:
+    """What is said of it; empty if it is taken."""
+    try:
+        an_app().schedule("s", "work", **options)
+    except ConfigurationError as error:
+        return str(error)
+    return ""
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 129, "é", "a\n", 7, None])

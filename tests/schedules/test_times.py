@@ -24,7 +24,11 @@ async def test_every_is_anchored_so_that_no_delay_moves_it(schedules: Schedules)
 
 
 async def test_nothing_fires_before_its_start_or_after_its_end(schedules: Schedules) -> None:
-    limits = {"starts_at": NOON + 3 * HOUR, "ends_at": NOON + 5 * HOUR, "overlap": "allow"}
+    limits: dict[str, Any] = {
+        "starts_at": NOON + 3 * HOUR,
+        "ends_at": NOON + 5 * HOUR,
+        "overlap": "allow",
+    }
     await schedules.store(every=HOUR, **limits)
     await schedules.store("c", cron="0 * * * *", **limits)
     for hours in range(9):

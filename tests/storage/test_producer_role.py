@@ -137,8 +137,18 @@ async def test_a_producer_may_enqueue_and_ask_for_the_queue_of_a_kind_only(
     assert [row[0] for row in callable_ones] == [
         "enqueue",
         "enqueue_job",
+        "enqueue_jobs",
+        "key_of",
+        "next_fire",
+        "next_ticks",
+        "next_ticks_of",
+        "pause_schedule",
         "queue_of",
+        "resume_schedule",
+        "run_now",
+        "schedule",
         "similar_kind",
+        "unschedule",
     ]
     first = await producer.fetchval("SELECT hybrid_runner.enqueue('work', key => 'mine')")
     assert await producer.fetchval("SELECT hybrid_runner.enqueue('work', key => 'mine')") == first

@@ -290,9 +290,10 @@ async def test_others_jobs_are_not_changed(database: Connection, another: Anothe
     stranger = await another()
     try:
         await stranger.execute(f"SET SESSION AUTHORIZATION {name}")
-        for how in ("follow", "collect"):
+        ways: list[OnConflict] = ["follow", "collect"]
+        for how in ways:
             with pytest.raises(Exception, match="which other enqueued"):
-                await client_calls.enqueue_job(stranger, NewJob("work", key="k"), how)  # type: ignore[arg-type]
+                await client_calls.enqueue_job(stranger, NewJob("work", key="k"), how)
         await stranger.execute("RESET SESSION AUTHORIZATION")
     finally:
         await database.execute(f"DROP ROLE {name}")
@@ -361,8 +362,9 @@ async def test_jobs_that_nobody_began_in_time_are_cancelled(database: Connection
     begun = await running(database)
     number = (await client_calls.enqueue_job(database, NewJob("work"), "exists")).id
     await database.execute("UPDATE hybrid_runner.jobs SET start_by = now() - interval '1 hour'")
-    assert await key_calls.end_unbegun(database, timedelta(hours=2), 10) == []
-    assert await key_calls.end_unbegun(database, timedelta(0), 10) == [number]
+    start = key_calls.START
+    assert await key_calls.end_unbegun(database, timedelta(hours=2), start, 9) == (None, [])
+    assert await key_calls.end_unbegun(database, timedelta(0), start, 9) == (None, [number])
     view = await client_calls.get_job(database, number)
     assert view is not None
     assert (view.state, view.errors[-1]["type"]) == (State.CANCELLED, "Expired")

@@ -17,7 +17,7 @@ PAST = timedelta(seconds=10)
 """How long ago jobs were to begin: a worker may be about to end them."""
 _AT_ONCE = 1000
 _CALLS = 100
-"""Rows that one statement ends or deletes, and statements of a run."""
+"""Rows that one statement reads or deletes, and statements of a run: the next one goes on there."""
 
 
 class Keys(Duty):
@@ -30,6 +30,7 @@ class Keys(Duty):
     def __init__(self, past: timedelta = PAST, at_once: int = _AT_ONCE) -> None:
         self._past = past
         self._at_once = at_once
+        self._behind = key_calls.START
         self.woken = 0
         """How many jobs had to be given their key by it."""
 
@@ -37,9 +38,12 @@ class Keys(Duty):
         self.woken += await key_calls.give_free_keys(connection)
         ended = 0
         for _ in range(_CALLS):
-            ids = await key_calls.end_unbegun(connection, self._past, self._at_once)
+            behind, ids = await key_calls.end_unbegun(
+                connection, self._past, self._behind, self._at_once
+            )
             ended += len(ids)
-            if len(ids) < self._at_once:
+            self._behind = behind or key_calls.START
+            if behind is None:
                 break
         if ended:
             log.info(

@@ -1,11 +1,16 @@
 -- mend_set_back: Postgres's clock was set back, or this is a server whose clock is behind: services
 -- of this host were polled in what is the future now. They would be due when that comes; instead
--- each gets its place in its interval, and what lies ahead is taken for now.
-CREATE OR REPLACE FUNCTION hybrid_monitors.mend_set_back(host text, looked timestamptz) RETURNS void
+-- each gets its moment in its interval, and what lies ahead is taken for now.
+CREATE OR REPLACE FUNCTION hybrid_monitors.mend_set_back(
+    host text, place double precision, looked timestamptz
+) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
     UPDATE hybrid_monitors.standings AS t SET
-        due_at = least(t.due_at, mend_set_back.looked + s.every * hybrid_monitors.phase_of(s.id)),
+        due_at = least(
+            t.due_at,
+            hybrid_monitors.moment_of(
+                s.id, s.every, mend_set_back.place, mend_set_back.looked)),
         polled_at = least(t.polled_at, mend_set_back.looked),
         since = least(t.since, mend_set_back.looked),
         contrary_since = least(t.contrary_since, mend_set_back.looked),

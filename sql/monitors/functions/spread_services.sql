@@ -1,10 +1,10 @@
 -- spread_services: put polls of a host off that would come in a burst: the first ones when many
 -- services were added at once, and those that came due while nobody polled for longer than 10 s:
 -- what a round gathers is not late.
--- Each gets its place in its interval, so that at most twice as much as usual is polled. Returns
+-- Each gets its moment in its interval, so that at most twice as much as usual is polled. Returns
 -- whether any was put off.
 CREATE OR REPLACE FUNCTION hybrid_monitors.spread_services(
-    host text, last_look timestamptz, looked timestamptz
+    host text, place double precision, last_look timestamptz, looked timestamptz
 ) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
@@ -35,7 +35,8 @@ BEGIN
             INSERT INTO hybrid_monitors.standings AS t
                 (service_id, due_at, is_started, host, name, url)
             SELECT
-                s.id, looked + s.every * hybrid_monitors.phase_of(s.id), false, s.host, s.name, s.url
+                s.id, hybrid_monitors.moment_of(s.id, s.every, place, looked), false, s.host, s.name,
+                s.url
             FROM hybrid_monitors.services AS s
             WHERE s.host = spread_services.host AND s.active
                 AND NOT EXISTS (
@@ -53,7 +54,7 @@ BEGIN
                 < looked - least(interval '10 seconds', s.every * 1.4)
     ) THEN
         UPDATE hybrid_monitors.standings AS t
-        SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
+        SET due_at = hybrid_monitors.moment_of(s.id, s.every, place, looked)
         FROM hybrid_monitors.services AS s
         WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
             AND t.due_at <= looked

@@ -14,6 +14,8 @@ SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
+    -- as place_of() in policy/monitor_rounds.py has it
+    place CONSTANT double precision := hybrid_monitors.phase_of(take_round.job_id);
     looked timestamptz;
     last_look timestamptz;
     on_its_way bigint[];
@@ -42,14 +44,15 @@ BEGIN
     on_its_way := coalesce(on_its_way, '{}');
     looked := clock_timestamp();
     IF last_look > looked + interval '5 seconds' THEN
-        PERFORM hybrid_monitors.mend_set_back(take_round.host, looked);
+        PERFORM hybrid_monitors.mend_set_back(take_round.host, place, looked);
         last_look := looked;
     END IF;
 
     FOR pass IN 1..2 LOOP -- the second time when some were put off
         own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);
         EXIT WHEN pass = 2 OR own.new = 0 AND NOT own.is_late;
-        EXIT WHEN NOT hybrid_monitors.spread_services(take_round.host, last_look, looked);
+        EXIT WHEN NOT hybrid_monitors.spread_services(
+            take_round.host, place, last_look, looked);
     END LOOP;
     taken := coalesce((own.due)[1:take_round.most], '{}');
 
