@@ -2893,7 +2893,7 @@ END
 $$;
 
 CREATE FUNCTION hybrid_runner.pass_keys(keys text[]) RETURNS integer
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET lock_timeout TO '30ms'
     AS $$
@@ -6556,7 +6556,7 @@ GRANT SELECT,UPDATE ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_run
 
 GRANT ALL ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_admin;
 
-GRANT SELECT,DELETE ON TABLE hybrid_runner.taken_keys TO hybrid_runner_worker;
+GRANT SELECT,DELETE,UPDATE ON TABLE hybrid_runner.taken_keys TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.taken_keys TO hybrid_runner_reader;
 
