@@ -14,7 +14,7 @@ stood AS MATERIALIZED (
         s.declared AND NOT EXISTS (SELECT FROM live AS l WHERE s.name = ANY (l.schedules)) AS is_undeclared,
         NOT EXISTS (SELECT FROM live AS l WHERE s.kind = ANY (l.kinds)) AS is_unknown,
         s.next_at,
-        CASE WHEN isfinite(s.next_at) THEN extract(epoch FROM s.next_at - hybrid_runner.tick_clock())::float8 END AS next_in
+        CASE WHEN isfinite(s.next_at) THEN extract(epoch FROM s.next_at - clock_timestamp())::float8 END AS next_in
     FROM hybrid_runner.schedules AS s
 ),
 active AS MATERIALIZED (

@@ -22,7 +22,7 @@ from hybrid_runner.worker.loops import Outage
 
 log = logging.getLogger("hybrid_runner.schedules")
 
-MOST: Final = 50
+MOST: Final = 100
 """Schedules that one look fires: it has locks on their rows meanwhile."""
 _LINGER = 75.0
 """Seconds for which the connection is kept: whoever fires every minute need not connect each time.

@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from tests.behaviour.chaos.postgres import WORKER, Postgres
@@ -40,10 +41,12 @@ async def until(postgres: Postgres, query: str, least: int) -> None:
 async def measure(asked: argparse.Namespace) -> bool:
     """Whether each tick has made one job; prints how late."""
     with tempfile.TemporaryDirectory() as folder:
-        async with (
-            Postgres.running(Path(folder) / "postgres") as postgres,
-            fleet(postgres.dsn(WORKER), asked.workers, HYBRID_RUNNER_LEASE=f"{asked.lease}s"),
-        ):
+        async with AsyncExitStack() as stack:
+            postgres = await stack.enter_async_context(Postgres.running(Path(folder) / "postgres"))
+            await postgres.fetch(f"ALTER SYSTEM SET max_connections = {20 + 8 * asked.workers}")
+            await postgres.end(signal.SIGINT)
+            lease = {"HYBRID_RUNNER_LEASE": f"{asked.lease}s"}
+            await stack.enter_async_context(fleet(postgres.dsn(WORKER), asked.workers, **lease))
             await until(postgres, "SELECT count(*) FROM hybrid_runner.workers", asked.workers)
             await asyncio.sleep(asked.rest)
             async with postgres.connected() as connection:

@@ -22,7 +22,7 @@ async def fleet(dsn: str, size: int, **settings: str) -> AsyncIterator[None]:
         *("worker", "tests.behaviour.schedules.app:app", "--queue", "default=20"),
         *("--processes", str(size)),
         cwd=ROOT,
-        env=environment(HYBRID_RUNNER_DSN=dsn, HYBRID_RUNNER_LOG_LEVEL="error", **settings),
+        env=environment(HYBRID_RUNNER_DSN=dsn, HYBRID_RUNNER_LOG_LEVEL="warning", **settings),
         stdin=asyncio.subprocess.DEVNULL,
     )
     try:
