@@ -12,7 +12,7 @@ import pytest
 from examples.status_monitor.fake.journal import Journal, Visit
 from examples.status_monitor.fake.server import FakeService
 from tests.behaviour.monitors import restart
-from tests.behaviour.monitors.laws import check, without_repeats
+from tests.behaviour.monitors.laws import check, stored_wrongly, without_repeats
 from tests.behaviour.monitors.mix import Options, mix
 from tests.behaviour.monitors.plan import COOLDOWN, EVERY, FAILURES, Planned, plan
 from tests.behaviour.monitors.records import Records, Told
@@ -133,6 +133,23 @@ def test_a_request_that_the_client_repeats_is_one_poll() -> None:
         0,
         2,
     ]
+
+
+def test_an_answer_that_came_too_late_is_a_failed_poll_whoever_else_was_killed() -> None:
+    service = Planned("recovers", FakeService("recovers", "recovering", HOST, 0))
+    well = next(number for number in range(20) if service.says(number) is not None)
+    ill = next(number for number in range(20) if service.says(number) is None)
+    late, lost = visit(service, well, 1.0), visit(service, ill, 9.0, who="9")
+    failed = [
+        told("poll:complete", "recovers", success=False),
+        told("poll:error", "recovers"),
+    ]
+    journal, records = Journal(visits=[late, lost]), Records()
+    assert [one.law for one in stored_wrongly([service], journal, records, {lost})] == [
+        "a visit was not stored"
+    ]
+    records.events = numbered(failed)
+    assert not list(stored_wrongly([service], journal, records, {lost}))
 
 
 def test_a_poll_that_was_not_stored_is_found_unless_its_worker_was_killed() -> None:
