@@ -557,6 +557,27 @@ CREATE FUNCTION hybrid_monitors.mend_set_back(host text, looked timestamp with t
     WHERE t.host = mend_set_back.host AND s.id = t.service_id
 $$;
 
+CREATE FUNCTION hybrid_monitors.moment_of(job_id bigint, id bigint, every interval, looked timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE sql STABLE STRICT
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT CASE
+        WHEN m.apart <= 5 THEN looked + every * hybrid_monitors.phase_of(id)
+        ELSE looked + make_interval(secs => (
+            m.apart - mod(m.at - m.apart * m.place, m.apart)
+            + m.apart * floor(m.parts * hybrid_monitors.phase_of(id)::numeric)
+        )::double precision)
+    END
+    FROM (
+        SELECT
+            n.parts, round(extract(epoch FROM every) / n.parts, 6) AS apart,
+            extract(epoch FROM looked - timestamptz '2000-01-01 00:00+00') AS at,
+            -- the golden ratio's share of 2^64
+            mod(job_id * 11400714819323198485, 18446744073709551616) / 18446744073709551616 AS place
+        FROM (SELECT greatest(2, ceil(extract(epoch FROM every) / 15)) AS parts) AS n
+    ) AS m
+$$;
+
 CREATE FUNCTION hybrid_monitors.open_hosts(hosts text[] DEFAULT NULL::text[]) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1384,7 +1405,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_monitors.spread_services(host text, last_look timestamp with time zone, looked timestamp with time zone) RETURNS boolean
+CREATE FUNCTION hybrid_monitors.spread_services(host text, job_id bigint, last_look timestamp with time zone, looked timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -1418,7 +1439,8 @@ BEGIN
             INSERT INTO hybrid_monitors.standings AS t
                 (service_id, due_at, is_started, host, name, url)
             SELECT
-                s.id, looked + s.every * hybrid_monitors.phase_of(s.id), false, s.host, s.name, s.url
+                s.id, hybrid_monitors.moment_of(spread_services.job_id, s.id, s.every, looked),
+                false, s.host, s.name, s.url
             FROM hybrid_monitors.services AS s
             WHERE s.host = spread_services.host AND s.active
                 AND NOT EXISTS (
@@ -1436,12 +1458,12 @@ BEGIN
                 < looked - least(interval '10 seconds', s.every * 1.4)
     ) THEN
         UPDATE hybrid_monitors.standings AS t
-        SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
+        SET due_at = hybrid_monitors.moment_of(spread_services.job_id, s.id, s.every, looked)
         FROM hybrid_monitors.services AS s
         WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
             AND t.due_at <= looked
             -- not one that was put off since its last poll: it would never be polled
-            AND t.is_started AND t.due_at <= t.polled_at + s.every
+            AND t.is_started AND t.due_at <= t.polled_at + s.every + interval '5 seconds'
             AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
         GET DIAGNOSTICS put_off_again = ROW_COUNT;
     END IF;
@@ -1845,7 +1867,8 @@ BEGIN
     FOR pass IN 1..2 LOOP -- the second time when some were put off
         own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);
         EXIT WHEN pass = 2 OR own.new = 0 AND NOT own.is_late;
-        EXIT WHEN NOT hybrid_monitors.spread_services(take_round.host, last_look, looked);
+        EXIT WHEN NOT hybrid_monitors.spread_services(
+            take_round.host, take_round.job_id, last_look, looked);
     END LOOP;
     taken := coalesce((own.due)[1:take_round.most], '{}');
 
@@ -2519,6 +2542,8 @@ GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hyb
 
 REVOKE ALL ON FUNCTION hybrid_monitors.mend_set_back(host text, looked timestamp with time zone) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION hybrid_monitors.moment_of(job_id bigint, id bigint, every interval, looked timestamp with time zone) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) TO hybrid_runner_worker;
@@ -2587,7 +2612,7 @@ REVOKE ALL ON FUNCTION hybrid_monitors.services_truncated() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.services_updated() FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.spread_services(host text, last_look timestamp with time zone, looked timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_monitors.spread_services(host text, job_id bigint, last_look timestamp with time zone, looked timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.stopped_services(host text, taken bigint[]) FROM PUBLIC;
 

@@ -4,7 +4,7 @@
 -- Each gets its place in its interval, so that at most twice as much as usual is polled. Returns
 -- whether any was put off.
 CREATE OR REPLACE FUNCTION hybrid_monitors.spread_services(
-    host text, last_look timestamptz, looked timestamptz
+    host text, job_id bigint, last_look timestamptz, looked timestamptz
 ) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
@@ -35,7 +35,8 @@ BEGIN
             INSERT INTO hybrid_monitors.standings AS t
                 (service_id, due_at, is_started, host, name, url)
             SELECT
-                s.id, looked + s.every * hybrid_monitors.phase_of(s.id), false, s.host, s.name, s.url
+                s.id, hybrid_monitors.moment_of(spread_services.job_id, s.id, s.every, looked),
+                false, s.host, s.name, s.url
             FROM hybrid_monitors.services AS s
             WHERE s.host = spread_services.host AND s.active
                 AND NOT EXISTS (
@@ -53,12 +54,12 @@ BEGIN
                 < looked - least(interval '10 seconds', s.every * 1.4)
     ) THEN
         UPDATE hybrid_monitors.standings AS t
-        SET due_at = looked + s.every * hybrid_monitors.phase_of(s.id)
+        SET due_at = hybrid_monitors.moment_of(spread_services.job_id, s.id, s.every, looked)
         FROM hybrid_monitors.services AS s
         WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
             AND t.due_at <= looked
             -- not one that was put off since its last poll: it would never be polled
-            AND t.is_started AND t.due_at <= t.polled_at + s.every
+            AND t.is_started AND t.due_at <= t.polled_at + s.every + interval '5 seconds'
             AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
         GET DIAGNOSTICS put_off_again = ROW_COUNT;
     END IF;

@@ -49,7 +49,8 @@ BEGIN
     FOR pass IN 1..2 LOOP -- the second time when some were put off
         own := hybrid_monitors.survey_host(take_round.host, on_its_way, last_look, looked);
         EXIT WHEN pass = 2 OR own.new = 0 AND NOT own.is_late;
-        EXIT WHEN NOT hybrid_monitors.spread_services(take_round.host, last_look, looked);
+        EXIT WHEN NOT hybrid_monitors.spread_services(
+            take_round.host, take_round.job_id, last_look, looked);
     END LOOP;
     taken := coalesce((own.due)[1:take_round.most], '{}');
 

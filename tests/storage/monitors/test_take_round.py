@@ -7,6 +7,7 @@ import pytest
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.model.monitors import Stopped
 from hybrid_runner.monitors.answers.expect import compile_expect
+from hybrid_runner.policy.monitor_rounds import gathered, place_of
 from hybrid_runner.storage import monitor_calls, service_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.monitored import ADD_MANY, add, age, good, play
@@ -209,11 +210,13 @@ async def test_a_changed_address_is_polled_at_once(monitored: Connection) -> Non
     assert service.standing.url == "http://a.internal/"
 
 
-@pytest.mark.parametrize("hosts", [1, 101])
+@pytest.mark.parametrize(("hosts", "most"), [(1, 0.52), (101, 0.15)])
 async def test_many_new_services_are_spread_over_their_interval(
-    monitored: Connection, hosts: int
+    monitored: Connection, hosts: int, most: float
 ) -> None:
-    """Imports do not come in a burst, whether to one host or to many."""
+    """Imports do not come in a burst, whether to one host or to many: one host is polled at two
+    moments, and those of many hosts are spread.
+    """
     await monitored.execute(ADD_MANY, 600, hosts)
     taken = [
         len((await (await play(monitored, f"h{n}.internal")).poll()).services) for n in range(hosts)
@@ -227,7 +230,7 @@ async def test_many_new_services_are_spread_over_their_interval(
         )
     ]
     tenths = [sum(n * 3 <= due_at < n * 3 + 3 for due_at in dues) for n in range(10)]
-    assert max(tenths) <= 1.3 * len(dues) / 10
+    assert max(tenths) <= most * len(dues)
 
 
 async def test_a_first_poll_that_was_put_off_is_the_first_one_when_it_comes(
@@ -341,3 +344,20 @@ async def test_an_open_transaction_of_an_editor_holds_up_no_round(
     assert [each.name for each in taken.services] == ["a"]
     await transaction.rollback()
     await editor.close()
+
+
+@pytest.mark.parametrize("every", [5, 12, 30, 40, 3600])
+async def test_what_is_put_off_comes_at_a_moment_at_which_its_host_is_polled(
+    monitored: Connection, every: float
+) -> None:
+    """As the policy has them, so that it stays there."""
+    interval, tick = timedelta(seconds=every), timedelta(seconds=5)
+    rows = await monitored.fetch(
+        "SELECT n, now() AS looked, hybrid_monitors.moment_of(9 * n, n, $1, now()) AS moment"
+        " FROM generate_series(1, 200) AS n",
+        interval,
+    )
+    for number, looked, moment in rows:
+        assert looked <= moment <= looked + interval
+        found = gathered(place_of(9 * number), moment, interval, tick)
+        assert abs(found - moment) < timedelta(milliseconds=1)
