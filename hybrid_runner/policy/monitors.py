@@ -239,8 +239,13 @@ def due_when_well(
     service: Service, was_due_at: datetime, now: datetime, rules: PollRules, place: float | None
 ) -> datetime:
     """When it is due after a good poll that ended now."""
-    # What was polled a little late, together with others, keeps its place in time.
-    if not timedelta(0) <= now - was_due_at <= min(rules.tick, service.every):
+    # What was polled a little late, together with others, keeps its place in time: for half an
+    # interval where all have the same few, or a fleet that is short of time would move them on and
+    # on.
+    a_little = min(rules.tick, service.every)
+    if place is not None:
+        a_little = max(a_little, service.every / 2)
+    if not timedelta(0) <= now - was_due_at <= a_little:
         return now + service.every
     due_at = was_due_at + service.every
     return due_at if place is None else gathered(place, due_at, service.every, rules.tick)

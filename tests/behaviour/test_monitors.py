@@ -12,7 +12,7 @@ import pytest
 from examples.status_monitor.fake.journal import Journal, Visit
 from examples.status_monitor.fake.server import FakeService
 from tests.behaviour.monitors import restart
-from tests.behaviour.monitors.laws import check, without_repeats
+from tests.behaviour.monitors.laws import check, stored_wrongly, without_repeats
 from tests.behaviour.monitors.mix import Options, mix
 from tests.behaviour.monitors.plan import COOLDOWN, EVERY, FAILURES, Planned, plan
 from tests.behaviour.monitors.records import Records, Told
@@ -127,11 +127,29 @@ def test_a_second_probe_is_found_unless_the_first_one_s_worker_was_killed() -> N
 
 def test_a_request_that_the_client_repeats_is_one_poll() -> None:
     closing = Planned("closes", FakeService("closes", "closing", HOST, 0))
-    visits = [visit(closing, 0, 1.0), visit(closing, 1, 1.02), visit(closing, 2, 9.0)]
+    # The second one comes late, since the machine is busy.
+    visits = [visit(closing, 0, 1.0), visit(closing, 1, 3.1), visit(closing, 2, 9.0)]
     assert [one.number for one in without_repeats([closing], Journal(visits=visits)).visits] == [
         0,
         2,
     ]
+
+
+def test_an_answer_that_came_too_late_is_a_failed_poll_whoever_else_was_killed() -> None:
+    service = Planned("recovers", FakeService("recovers", "recovering", HOST, 0))
+    well = next(number for number in range(20) if service.says(number) is not None)
+    ill = next(number for number in range(20) if service.says(number) is None)
+    late, lost = visit(service, well, 1.0), visit(service, ill, 9.0, who="9")
+    failed = [
+        told("poll:complete", "recovers", success=False),
+        told("poll:error", "recovers"),
+    ]
+    journal, records = Journal(visits=[late, lost]), Records()
+    assert [one.law for one in stored_wrongly([service], journal, records, {lost})] == [
+        "a visit was not stored"
+    ]
+    records.events = numbered(failed)
+    assert not list(stored_wrongly([service], journal, records, {lost}))
 
 
 def test_a_poll_that_was_not_stored_is_found_unless_its_worker_was_killed() -> None:

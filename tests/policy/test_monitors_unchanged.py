@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hybrid_runner.model.monitors import Known, Polled, Same, Service, Standing
+from hybrid_runner.policy.monitor_rounds import gathered
 from hybrid_runner.policy.monitored_dependencies import digest_of
 from hybrid_runner.policy.monitors import decide, is_well, unchanged
 from tests.policy.monitored import NOW, RULES, URL, bad, good, item, seconds, service
@@ -49,6 +50,16 @@ def test_what_is_said_in_short_is_what_is_decided(late: float, place: float | No
     )
     assert [event.kind for event in decided.events] == ["poll:complete"]
     assert (decided.dependencies, decided.gone, decided.errors) == ((), (), ())
+
+
+@pytest.mark.parametrize(("late", "after"), [(0.0, 30), (4.9, 30), (14.9, 30), (15.1, 45.1)])
+def test_c1_a_poll_that_is_late_does_not_move_the_next_ones(late: float, after: float) -> None:
+    """For half an interval; later ones are not to come sooner."""
+    moment = gathered(PLACE, NOW, seconds(30), RULES.tick)
+    of = well(due_at=moment)
+    same = unchanged(known(of), good(*ITEMS), moment + seconds(late), RULES, PLACE)
+    assert same is not None
+    assert same.due_at - moment == seconds(after)
 
 
 def test_latencies_above_zero_are_told_by_the_ids_of_dependencies() -> None:

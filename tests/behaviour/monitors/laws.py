@@ -70,7 +70,8 @@ def without_repeats(planned: Sequence[Planned], journal: Journal) -> Journal:
             visit.service in closing
             and before is not None
             and visit.who == before.who
-            and visit.began - before.ended < TIMEOUT
+            # A poll ends after its time-out, or when a busy machine lets it; the next comes later.
+            and visit.began - before.ended < 2 * TIMEOUT
         ):
             del last[visit.service]
         else:
@@ -146,10 +147,11 @@ def stored_wrongly(
         ]
         bad = [v for n, v in visits.get(fake, {}).items() if service.says(n) is None]
         # One that came too late for its client is a failed poll.
-        spare = max(0, failed[service.name] - len(bad))
+        told = [visit for visit in bad if visit not in excused]
+        spare = max(0, failed[service.name] - len(told))
         if len(missing) > spare:
             yield Violation("a visit was not stored", f"{missing[0]} and {len(missing) - 1} more")
-        lost = len([visit for visit in bad if visit not in excused]) - failed[service.name]
+        lost = len(told) - failed[service.name]
         if lost > 0 and fake not in shared:
             yield Violation("a failed poll was not stored", f"{lost} of {fake}")
 
