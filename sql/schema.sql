@@ -620,6 +620,10 @@ BEGIN
             'every', new.every, '1 second', '3650 days', '1 second to ten years');
         PERFORM hybrid_runner.check_word('overlap', new.overlap, '{skip,queue,allow,replace}');
         PERFORM hybrid_runner.check_word('missed', new.missed, '{one,all,none}');
+        IF new.missed = 'all' AND new.overlap NOT IN ('queue', 'allow') THEN
+            RAISE EXCEPTION 'missed all goes with overlap queue or allow: with % all but one would be lost',
+                new.overlap USING ERRCODE = 'invalid_parameter_value';
+        END IF;
         IF num_nulls(new.catch_up, new.jitter, new.timezone) > 0 THEN
             RAISE EXCEPTION 'catch_up, jitter and timezone must not be NULL'
                 USING ERRCODE = 'invalid_parameter_value';

@@ -122,3 +122,8 @@ def _check_words(chosen: Mapping[str, Any]) -> None:
     for what, words in allowed:
         if what in chosen:
             check_word(what, chosen[what], typing.get_args(words))
+    overlap = chosen.get("overlap", "skip")
+    if chosen.get("missed") == "all" and overlap not in ("queue", "allow"):
+        raise ConfigurationError(
+            f"missed all goes with overlap queue or allow: with {overlap} all but one would be lost"
+        )

@@ -46,6 +46,8 @@ WRONG: list[dict[str, Any]] = [
     {"at": "2031-01-01T00:00:00Z", "starts_at": "2030-01-01T00:00:00Z"},
     {"at": "9700-01-01T00:00:00Z"},
     {"every": "5 s", "starts_at": "2031-01-01T00:00:00Z", "ends_at": "2030-01-01T00:00:00Z"},
+    {"every": "5 s", "missed": "all"},
+    {"every": "5 s", "missed": "all", "overlap": "replace"},
 ]
 
 

@@ -40,7 +40,7 @@ async def test_everything_that_was_said_of_a_schedule_is_stored(dsn: str) -> Non
         "priority": 1,
         "max_attempts": 3,
         "timeout": "10m",
-        "overlap": "replace",
+        "overlap": "queue",
         "missed": "all",
         "catch_up": "6h",
         "jitter": "5s",

@@ -42,7 +42,7 @@ async def test_after_three_hours_each_policy_does_what_its_page_says(
 async def test_a_tick_that_is_seconds_late_is_fired_by_every_policy(
     schedules: Schedules, missed: str
 ) -> None:
-    await schedules.store(every=HOUR, missed=missed, catch_up=timedelta(0))
+    await schedules.store(every=HOUR, missed=missed, overlap="allow", catch_up=timedelta(0))
     assert await schedules.fire(NOON + HOUR + timedelta(seconds=50)) == {"fired": 1}
     assert await schedules.ticks() == [NOON + HOUR]
 
@@ -66,7 +66,7 @@ async def test_what_is_older_than_catch_up_is_dropped_and_counted(
 
 @pytest.mark.parametrize("missed", ["one", "all"])
 async def test_without_a_catch_up_nothing_is_caught_up(schedules: Schedules, missed: str) -> None:
-    await schedules.store(every=HOUR, missed=missed, catch_up=timedelta(0))
+    await schedules.store(every=HOUR, missed=missed, overlap="allow", catch_up=timedelta(0))
     assert await schedules.fire(NOON + 2 * HOUR + 10 * MINUTE) == {"dropped": 2}
     assert await schedules.ticks() == []
     assert (await schedules.row())["next_at"] == NOON + 3 * HOUR
