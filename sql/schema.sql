@@ -2903,6 +2903,9 @@ DECLARE
     next hybrid_runner.jobs;
     passed integer := 0;
 BEGIN
+    IF NOT may_wait THEN
+        PERFORM set_config('lock_timeout', '1ms', true); -- for this call
+    END IF;
     FOR free IN
         SELECT k.key
         FROM unnest(pass_keys.keys) AS k (key)
@@ -2934,6 +2937,7 @@ BEGIN
                 WHEN lock_not_available THEN
                     EXIT WHEN NOT may_wait;
                     may_wait := false;
+                    PERFORM set_config('lock_timeout', '1ms', true);
                     PERFORM set_config('hybrid_runner.waited', 'on', true);
                     CONTINUE;
                 WHEN unique_violation THEN
@@ -4441,6 +4445,13 @@ DECLARE
     taken_by_job bigint;
 BEGIN
     FOR tries IN 1..10 LOOP
+        -- Looked at first: what follows locks it, and others would wait for the end of the caller's
+        -- transaction.
+        SELECT t.job_id INTO taken_by_job FROM hybrid_runner.taken_keys AS t
+        WHERE t.key = take_key.key AND t.until > clock_timestamp();
+        IF FOUND THEN
+            RETURN taken_by_job;
+        END IF;
         INSERT INTO hybrid_runner.taken_keys AS t (key, job_id, until)
         VALUES (take_key.key, 0, clock_timestamp() + make_interval(
             secs => extract(epoch FROM take_key.unique_for)::float8))
@@ -4449,10 +4460,6 @@ BEGIN
         WHERE t.until <= clock_timestamp();
         IF FOUND THEN
             RETURN NULL;
-        END IF;
-        SELECT t.job_id INTO taken_by_job FROM hybrid_runner.taken_keys AS t WHERE t.key = take_key.key;
-        IF FOUND THEN
-            RETURN taken_by_job;
         END IF;
     END LOOP;
     RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(take_key.key)
@@ -5032,7 +5039,7 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_budgets_are_positive_and_at_most_ten_years CHECK (((max_snoozes >= 0) AND (max_duration > '00:00:00'::interval) AND (max_duration <= '3650 days'::interval) AND (finish_within > '00:00:00'::interval) AND (finish_within <= '3650 days'::interval))),
     CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
     CONSTRAINT jobs_finish_by_and_start_by_are_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (start_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (start_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
-    CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
+    CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) <= 512) AND (ltrim(key, '>'::text) <> ''::text))),
     CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
