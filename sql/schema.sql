@@ -576,7 +576,8 @@ DECLARE
     is_new boolean := TG_OP = 'INSERT';
 BEGIN
     -- fire_schedules pauses a row that it cannot read: that must not fail for the same reason.
-    IF TG_OP = 'UPDATE' AND new.paused_at IS NOT NULL AND new.ticked_until = old.ticked_until AND (
+    IF TG_OP = 'UPDATE' AND new.paused_at >= timestamptz '1970-01-01 UTC'
+        AND new.paused_at < timestamptz '9000-01-01 UTC' AND new.ticked_until = old.ticked_until AND (
         new.name, new.kind, new.queue, new.payload, new.priority, new.max_attempts, new.timeout,
         new.cron, new.every, new.at, new.timezone, new.overlap, new.missed, new.catch_up,
         new.jitter, new.starts_at, new.ends_at
@@ -634,6 +635,7 @@ BEGIN
         PERFORM hybrid_runner.check_time('at', new.at);
         PERFORM hybrid_runner.check_time('starts_at', new.starts_at);
         PERFORM hybrid_runner.check_time('ends_at', new.ends_at);
+        PERFORM hybrid_runner.check_time('paused_at', new.paused_at);
         IF new.at IS NOT NULL AND num_nonnulls(new.starts_at, new.ends_at) > 0 THEN
             RAISE EXCEPTION 'at is one time: it goes without starts_at and ends_at'
                 USING ERRCODE = 'invalid_parameter_value';
@@ -1876,6 +1878,7 @@ DECLARE
     written text[];
     jobs bigint[];
     line text;
+    began timestamptz;
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.schedules) THEN
         RETURN;
@@ -1966,11 +1969,16 @@ BEGIN
     FROM unnest(written, jobs) AS w (name, id)
     JOIN unnest(names, dues) AS d (name, tick) ON d.name = w.name;
 
+    began := clock_timestamp();
     FOR its IN
         SELECT s.* FROM unnest(names || others) AS u (name)
         JOIN hybrid_runner.schedules AS s ON s.name = u.name
         WHERE u.name <> ALL (coalesce(written, '{}'))
+        ORDER BY s.next_at
     LOOP
+        -- Hours may have been missed, of many schedules: a caller who gave up would come again, and
+        -- give up again. What is left is due still.
+        EXIT WHEN clock_timestamp() > began + interval '1 second';
         BEGIN
             RETURN QUERY
             SELECT f.schedule, f.tick, f.outcome, f.ticks, f.job_id, f.late
@@ -2525,6 +2533,7 @@ DECLARE
     due timestamptz := its.next_at;
     in_time timestamptz := moment - interval '1 minute';
     last timestamptz;
+    most integer := 1000;
 BEGIN
     weight := 1;
     dropped := 0;
@@ -2537,8 +2546,11 @@ BEGIN
         RETURN;
     END IF;
     ticked_until := moment;
+    IF its.missed = 'all' THEN -- 64 MiB of payloads at once are enough
+        most := least(most, 67108864 / octet_length(its.payload::text));
+    END IF;
     wanted := hybrid_runner.recent_ticks(
-        its, greatest(due, least(moment - its.catch_up, in_time)), moment, 1000);
+        its, greatest(due, least(moment - its.catch_up, in_time)), moment, most);
     last := wanted[cardinality(wanted)];
     IF its.missed = 'none' THEN
         is_missed := false;
@@ -2880,14 +2892,20 @@ DECLARE
     its hybrid_runner.schedules;
 BEGIN
     SELECT s.* INTO its FROM hybrid_runner.schedules AS s WHERE s.name = own_schedule.name;
-    IF its.made_by <> session_user AND NOT has_column_privilege(
-        session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE') THEN
-        RAISE EXCEPTION 'schedule % belongs to %: to change those of other logins takes the right '
-            'UPDATE (paused_at) on hybrid_runner.schedules',
-            hybrid_runner.shown(its.name), quote_ident(its.made_by)
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    SELECT s.* INTO its FROM hybrid_runner.schedules AS s WHERE s.name = own_schedule.name FOR UPDATE;
+    -- Asked before it is locked, since nobody may hold those of others, and again of what is
+    -- locked, which somebody else may have made since.
+    FOR asked IN 1..2 LOOP
+        IF its.made_by <> session_user AND NOT has_column_privilege(
+            session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE') THEN
+            RAISE EXCEPTION 'schedule % belongs to %: to change those of other logins takes the right '
+                'UPDATE (paused_at) on hybrid_runner.schedules',
+                hybrid_runner.shown(its.name), quote_ident(its.made_by)
+                USING ERRCODE = 'insufficient_privilege';
+        END IF;
+        EXIT WHEN asked = 2;
+        SELECT s.* INTO its FROM hybrid_runner.schedules AS s
+        WHERE s.name = own_schedule.name FOR UPDATE;
+    END LOOP;
     RETURN its;
 END
 $$;
@@ -2970,7 +2988,9 @@ CREATE FUNCTION hybrid_runner.pause_schedule(name text) RETURNS boolean
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    PERFORM hybrid_runner.own_schedule(pause_schedule.name);
+    IF (hybrid_runner.own_schedule(pause_schedule.name)).name IS NULL THEN
+        RETURN false; -- somebody else may make it just now
+    END IF;
     UPDATE hybrid_runner.schedules AS s SET paused_at = clock_timestamp()
     WHERE s.name = pause_schedule.name AND s.paused_at IS NULL;
     RETURN FOUND;
@@ -3653,6 +3673,7 @@ CREATE FUNCTION hybrid_runner.renew_ticks() RETURNS void
 DECLARE
     its hybrid_runner.schedules;
     renewed timestamptz;
+    began timestamptz := clock_timestamp();
 BEGIN
     IF EXISTS (
         SELECT FROM hybrid_runner.zone_rules AS z WHERE z.server_version = current_setting('server_version')
@@ -3666,8 +3687,11 @@ BEGIN
     FOR its IN
         SELECT s.* FROM hybrid_runner.schedules AS s
         WHERE s.cron IS NOT NULL AND s.timezone <> 'UTC' AND isfinite(s.ticked_until)
-        ORDER BY s.name FOR UPDATE SKIP LOCKED
+            AND s.next_at IS NOT NULL
+        ORDER BY s.next_at FOR UPDATE SKIP LOCKED
     LOOP
+        -- Nothing fires meanwhile. Of what is left one tick comes as it was reckoned before.
+        EXIT WHEN clock_timestamp() > began + interval '10 seconds';
         BEGIN
             renewed := hybrid_runner.tick_after(its);
             UPDATE hybrid_runner.schedules AS s SET next_at = renewed
@@ -3702,7 +3726,9 @@ CREATE FUNCTION hybrid_runner.resume_schedule(name text) RETURNS boolean
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    PERFORM hybrid_runner.own_schedule(resume_schedule.name);
+    IF (hybrid_runner.own_schedule(resume_schedule.name)).name IS NULL THEN
+        RETURN false; -- somebody else may make it just now
+    END IF;
     UPDATE hybrid_runner.schedules AS s SET paused_at = NULL
     WHERE s.name = resume_schedule.name AND s.paused_at IS NOT NULL;
     RETURN FOUND;
@@ -4602,7 +4628,9 @@ CREATE FUNCTION hybrid_runner.unschedule(name text) RETURNS boolean
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    PERFORM hybrid_runner.own_schedule(unschedule.name);
+    IF (hybrid_runner.own_schedule(unschedule.name)).name IS NULL THEN
+        RETURN false; -- somebody else may make it just now
+    END IF;
     DELETE FROM hybrid_runner.schedules AS s WHERE s.name = unschedule.name;
     RETURN FOUND;
 END
