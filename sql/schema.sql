@@ -2754,18 +2754,19 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.next_tick() RETURNS interval
+CREATE FUNCTION hybrid_runner.next_tick(past boolean DEFAULT true) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     coming timestamptz;
+    since timestamptz := CASE WHEN next_tick.past THEN '-infinity' ELSE hybrid_runner.tick_clock() END;
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.schedules) THEN
         RETURN NULL;
     END IF;
-    IF EXISTS (
+    IF next_tick.past AND EXISTS (
         SELECT FROM hybrid_runner.schedules AS s
         WHERE s.waiting_ticks IS NOT NULL AND s.paused_at IS NULL
             AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.schedule = s.name)
@@ -2775,7 +2776,7 @@ BEGIN
     END IF;
     SELECT s.next_at INTO coming
     FROM hybrid_runner.schedules AS s
-    WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL
+    WHERE s.paused_at IS NULL AND s.next_at > since
         AND (NOT s.declared OR s.name IN (SELECT hybrid_runner.declared_now()))
     ORDER BY s.next_at
     LIMIT 1;
@@ -6139,11 +6140,11 @@ GRANT ALL ON FUNCTION hybrid_runner.next_fire(cron text, timezone text, after ti
 
 REVOKE ALL ON FUNCTION hybrid_runner.next_on_clock(clock timestamp without time zone, minutes integer[], hours integer[], days integer[], months integer[], weekdays integer[], either_will_do boolean) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_runner.next_tick() FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.next_tick(past boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.next_tick() TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.next_tick(past boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.next_tick() TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.next_tick(past boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.next_ticks(cron text, timezone text, most integer, after timestamp with time zone) FROM PUBLIC;
 
