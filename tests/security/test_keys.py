@@ -54,6 +54,6 @@ async def test_who_is_told_that_a_key_was_taken_keeps_it_from_nobody(connected: 
     producer = await connected(Login.PRODUCER)
     transaction = producer.transaction()
     await transaction.start()
-    assert await producer.fetch(TAKE) == [(taken["id"], "exists")]
-    assert await owner.fetch(TAKE) == [(taken["id"], "exists")]
+    assert tuple(*await producer.fetch(TAKE)) == (taken["id"], "exists")
+    assert tuple(*await owner.fetch(TAKE)) == (taken["id"], "exists")
     await transaction.rollback()
