@@ -940,6 +940,8 @@ BEGIN
                 d.starts_at, d.ends_at, true);
         EXCEPTION
             WHEN lock_not_available THEN
+                -- Who holds one may hold all of them, and nothing fires meanwhile.
+                PERFORM set_config('lock_timeout', '10ms', true);
                 RETURN QUERY SELECT d.name, 'somebody''s open transaction has this schedule: it stays as it is';
         END;
     END LOOP;
@@ -1996,8 +1998,9 @@ BEGIN
                     note = 'paused, since it could not fire: '
                         || left(regexp_replace(line, '[^[:print:]]', ' ', 'g'), 500)
                 WHERE s.name = its.name;
-                RETURN QUERY SELECT its.name, its.next_at, 'dropped', 1, NULL::bigint,
-                    moment - its.next_at;
+                -- Without a next tick it was one that waited.
+                RETURN QUERY SELECT its.name, coalesce(its.next_at, its.waiting_ticks[1]), 'dropped',
+                    1, NULL::bigint, moment - coalesce(its.next_at, moment);
         END;
     END LOOP;
 END

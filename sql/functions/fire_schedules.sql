@@ -140,8 +140,9 @@ BEGIN
                     note = 'paused, since it could not fire: '
                         || left(regexp_replace(line, '[^[:print:]]', ' ', 'g'), 500)
                 WHERE s.name = its.name;
-                RETURN QUERY SELECT its.name, its.next_at, 'dropped', 1, NULL::bigint,
-                    moment - its.next_at;
+                -- Without a next tick it was one that waited.
+                RETURN QUERY SELECT its.name, coalesce(its.next_at, its.waiting_ticks[1]), 'dropped',
+                    1, NULL::bigint, moment - coalesce(its.next_at, moment);
         END;
     END LOOP;
 END
