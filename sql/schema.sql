@@ -576,7 +576,8 @@ DECLARE
     is_new boolean := TG_OP = 'INSERT';
 BEGIN
     -- fire_schedules pauses a row that it cannot read: that must not fail for the same reason.
-    IF TG_OP = 'UPDATE' AND new.paused_at IS NOT NULL AND new.ticked_until = old.ticked_until AND (
+    IF TG_OP = 'UPDATE' AND new.paused_at >= timestamptz '1970-01-01 UTC'
+        AND new.paused_at < timestamptz '9000-01-01 UTC' AND new.ticked_until = old.ticked_until AND (
         new.name, new.kind, new.queue, new.payload, new.priority, new.max_attempts, new.timeout,
         new.cron, new.every, new.at, new.timezone, new.overlap, new.missed, new.catch_up,
         new.jitter, new.starts_at, new.ends_at
@@ -638,6 +639,7 @@ BEGIN
         PERFORM hybrid_runner.check_time('at', new.at);
         PERFORM hybrid_runner.check_time('starts_at', new.starts_at);
         PERFORM hybrid_runner.check_time('ends_at', new.ends_at);
+        PERFORM hybrid_runner.check_time('paused_at', new.paused_at);
         IF new.at IS NOT NULL AND num_nonnulls(new.starts_at, new.ends_at) > 0 THEN
             RAISE EXCEPTION 'at is one time: it goes without starts_at and ends_at'
                 USING ERRCODE = 'invalid_parameter_value';
@@ -942,6 +944,8 @@ BEGIN
                 d.starts_at, d.ends_at, true);
         EXCEPTION
             WHEN lock_not_available THEN
+                -- Who holds one may hold all of them, and nothing fires meanwhile.
+                PERFORM set_config('lock_timeout', '10ms', true);
                 RETURN QUERY SELECT d.name, 'somebody''s open transaction has this schedule: it stays as it is';
         END;
     END LOOP;
@@ -1880,6 +1884,7 @@ DECLARE
     written text[];
     jobs bigint[];
     line text;
+    began timestamptz;
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.schedules) THEN
         RETURN;
@@ -1970,11 +1975,16 @@ BEGIN
     FROM unnest(written, jobs) AS w (name, id)
     JOIN unnest(names, dues) AS d (name, tick) ON d.name = w.name;
 
+    began := clock_timestamp();
     FOR its IN
         SELECT s.* FROM unnest(names || others) AS u (name)
         JOIN hybrid_runner.schedules AS s ON s.name = u.name
         WHERE u.name <> ALL (coalesce(written, '{}'))
+        ORDER BY s.next_at
     LOOP
+        -- Hours may have been missed, of many schedules: a caller who gave up would come again, and
+        -- give up again. What is left is due still.
+        EXIT WHEN clock_timestamp() > began + interval '1 second';
         BEGIN
             RETURN QUERY
             SELECT f.schedule, f.tick, f.outcome, f.ticks, f.job_id, f.late
@@ -1992,8 +2002,9 @@ BEGIN
                     note = 'paused, since it could not fire: '
                         || left(regexp_replace(line, '[^[:print:]]', ' ', 'g'), 500)
                 WHERE s.name = its.name;
-                RETURN QUERY SELECT its.name, its.next_at, 'dropped', 1, NULL::bigint,
-                    moment - its.next_at;
+                -- Without a next tick it was one that waited.
+                RETURN QUERY SELECT its.name, coalesce(its.next_at, its.waiting_ticks[1]), 'dropped',
+                    1, NULL::bigint, moment - coalesce(its.next_at, moment);
         END;
     END LOOP;
 END
@@ -2529,6 +2540,7 @@ DECLARE
     due timestamptz := its.next_at;
     in_time timestamptz := moment - interval '1 minute';
     last timestamptz;
+    most integer := 1000;
 BEGIN
     weight := 1;
     dropped := 0;
@@ -2541,8 +2553,11 @@ BEGIN
         RETURN;
     END IF;
     ticked_until := moment;
+    IF its.missed = 'all' THEN -- 64 MiB of payloads at once are enough
+        most := least(most, 67108864 / octet_length(its.payload::text));
+    END IF;
     wanted := hybrid_runner.recent_ticks(
-        its, greatest(due, least(moment - its.catch_up, in_time)), moment, 1000);
+        its, greatest(due, least(moment - its.catch_up, in_time)), moment, most);
     last := wanted[cardinality(wanted)];
     IF its.missed = 'none' THEN
         is_missed := false;
@@ -2746,18 +2761,19 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.next_tick() RETURNS interval
+CREATE FUNCTION hybrid_runner.next_tick(past boolean DEFAULT true) RETURNS interval
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     coming timestamptz;
+    since timestamptz := CASE WHEN next_tick.past THEN '-infinity' ELSE hybrid_runner.tick_clock() END;
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.schedules) THEN
         RETURN NULL;
     END IF;
-    IF EXISTS (
+    IF next_tick.past AND EXISTS (
         SELECT FROM hybrid_runner.schedules AS s
         WHERE s.waiting_ticks IS NOT NULL AND s.paused_at IS NULL
             AND NOT EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.schedule = s.name)
@@ -2767,7 +2783,7 @@ BEGIN
     END IF;
     SELECT s.next_at INTO coming
     FROM hybrid_runner.schedules AS s
-    WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL
+    WHERE s.paused_at IS NULL AND s.next_at > since
         AND (NOT s.declared OR s.name IN (SELECT hybrid_runner.declared_now()))
     ORDER BY s.next_at
     LIMIT 1;
@@ -2884,14 +2900,20 @@ DECLARE
     its hybrid_runner.schedules;
 BEGIN
     SELECT s.* INTO its FROM hybrid_runner.schedules AS s WHERE s.name = own_schedule.name;
-    IF its.made_by <> session_user AND NOT has_column_privilege(
-        session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE') THEN
-        RAISE EXCEPTION 'schedule % belongs to %: to change those of other logins takes the right '
-            'UPDATE (paused_at) on hybrid_runner.schedules',
-            hybrid_runner.shown(its.name), quote_ident(its.made_by)
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    SELECT s.* INTO its FROM hybrid_runner.schedules AS s WHERE s.name = own_schedule.name FOR UPDATE;
+    -- Asked before it is locked, since nobody may hold those of others, and again of what is
+    -- locked, which somebody else may have made since.
+    FOR asked IN 1..2 LOOP
+        IF its.made_by <> session_user AND NOT has_column_privilege(
+            session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE') THEN
+            RAISE EXCEPTION 'schedule % belongs to %: to change those of other logins takes the right '
+                'UPDATE (paused_at) on hybrid_runner.schedules',
+                hybrid_runner.shown(its.name), quote_ident(its.made_by)
+                USING ERRCODE = 'insufficient_privilege';
+        END IF;
+        EXIT WHEN asked = 2;
+        SELECT s.* INTO its FROM hybrid_runner.schedules AS s
+        WHERE s.name = own_schedule.name FOR UPDATE;
+    END LOOP;
     RETURN its;
 END
 $$;
@@ -2907,6 +2929,9 @@ DECLARE
     next hybrid_runner.jobs;
     passed integer := 0;
 BEGIN
+    IF NOT may_wait THEN
+        PERFORM set_config('lock_timeout', '1ms', true); -- for this call
+    END IF;
     FOR free IN
         SELECT k.key
         FROM unnest(pass_keys.keys) AS k (key)
@@ -2938,6 +2963,7 @@ BEGIN
                 WHEN lock_not_available THEN
                     EXIT WHEN NOT may_wait;
                     may_wait := false;
+                    PERFORM set_config('lock_timeout', '1ms', true);
                     PERFORM set_config('hybrid_runner.waited', 'on', true);
                     CONTINUE;
                 WHEN unique_violation THEN
@@ -2970,7 +2996,9 @@ CREATE FUNCTION hybrid_runner.pause_schedule(name text) RETURNS boolean
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    PERFORM hybrid_runner.own_schedule(pause_schedule.name);
+    IF (hybrid_runner.own_schedule(pause_schedule.name)).name IS NULL THEN
+        RETURN false; -- somebody else may make it just now
+    END IF;
     UPDATE hybrid_runner.schedules AS s SET paused_at = clock_timestamp()
     WHERE s.name = pause_schedule.name AND s.paused_at IS NULL;
     RETURN FOUND;
@@ -3653,6 +3681,7 @@ CREATE FUNCTION hybrid_runner.renew_ticks() RETURNS void
 DECLARE
     its hybrid_runner.schedules;
     renewed timestamptz;
+    began timestamptz := clock_timestamp();
 BEGIN
     IF EXISTS (
         SELECT FROM hybrid_runner.zone_rules AS z WHERE z.server_version = current_setting('server_version')
@@ -3666,8 +3695,11 @@ BEGIN
     FOR its IN
         SELECT s.* FROM hybrid_runner.schedules AS s
         WHERE s.cron IS NOT NULL AND s.timezone <> 'UTC' AND isfinite(s.ticked_until)
-        ORDER BY s.name FOR UPDATE SKIP LOCKED
+            AND s.next_at IS NOT NULL
+        ORDER BY s.next_at FOR UPDATE SKIP LOCKED
     LOOP
+        -- Nothing fires meanwhile. Of what is left one tick comes as it was reckoned before.
+        EXIT WHEN clock_timestamp() > began + interval '10 seconds';
         BEGIN
             renewed := hybrid_runner.tick_after(its);
             UPDATE hybrid_runner.schedules AS s SET next_at = renewed
@@ -3702,7 +3734,9 @@ CREATE FUNCTION hybrid_runner.resume_schedule(name text) RETURNS boolean
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    PERFORM hybrid_runner.own_schedule(resume_schedule.name);
+    IF (hybrid_runner.own_schedule(resume_schedule.name)).name IS NULL THEN
+        RETURN false; -- somebody else may make it just now
+    END IF;
     UPDATE hybrid_runner.schedules AS s SET paused_at = NULL
     WHERE s.name = resume_schedule.name AND s.paused_at IS NOT NULL;
     RETURN FOUND;
@@ -4445,6 +4479,13 @@ DECLARE
     taken_by_job bigint;
 BEGIN
     FOR tries IN 1..10 LOOP
+        -- Looked at first: what follows locks it, and others would wait for the end of the caller's
+        -- transaction.
+        SELECT t.job_id INTO taken_by_job FROM hybrid_runner.taken_keys AS t
+        WHERE t.key = take_key.key AND t.until > clock_timestamp();
+        IF FOUND THEN
+            RETURN taken_by_job;
+        END IF;
         INSERT INTO hybrid_runner.taken_keys AS t (key, job_id, until)
         VALUES (take_key.key, 0, clock_timestamp() + make_interval(
             secs => extract(epoch FROM take_key.unique_for)::float8))
@@ -4453,10 +4494,6 @@ BEGIN
         WHERE t.until <= clock_timestamp();
         IF FOUND THEN
             RETURN NULL;
-        END IF;
-        SELECT t.job_id INTO taken_by_job FROM hybrid_runner.taken_keys AS t WHERE t.key = take_key.key;
-        IF FOUND THEN
-            RETURN taken_by_job;
         END IF;
     END LOOP;
     RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(take_key.key)
@@ -4599,7 +4636,9 @@ CREATE FUNCTION hybrid_runner.unschedule(name text) RETURNS boolean
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    PERFORM hybrid_runner.own_schedule(unschedule.name);
+    IF (hybrid_runner.own_schedule(unschedule.name)).name IS NULL THEN
+        RETURN false; -- somebody else may make it just now
+    END IF;
     DELETE FROM hybrid_runner.schedules AS s WHERE s.name = unschedule.name;
     RETURN FOUND;
 END
@@ -5036,7 +5075,7 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_budgets_are_positive_and_at_most_ten_years CHECK (((max_snoozes >= 0) AND (max_duration > '00:00:00'::interval) AND (max_duration <= '3650 days'::interval) AND (finish_within > '00:00:00'::interval) AND (finish_within <= '3650 days'::interval))),
     CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
     CONSTRAINT jobs_finish_by_and_start_by_are_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (start_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (start_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
-    CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
+    CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) <= 512) AND (ltrim(key, '>'::text) <> ''::text))),
     CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
@@ -6108,11 +6147,11 @@ GRANT ALL ON FUNCTION hybrid_runner.next_fire(cron text, timezone text, after ti
 
 REVOKE ALL ON FUNCTION hybrid_runner.next_on_clock(clock timestamp without time zone, minutes integer[], hours integer[], days integer[], months integer[], weekdays integer[], either_will_do boolean) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_runner.next_tick() FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.next_tick(past boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.next_tick() TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.next_tick(past boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.next_tick() TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.next_tick(past boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.next_ticks(cron text, timezone text, most integer, after timestamp with time zone) FROM PUBLIC;
 

@@ -76,8 +76,11 @@ class TickTimer:
         now: float,
         *,
         has_fired: bool,
+        to_come: float | None = None,
     ) -> None:
-        """A look has ended, and then the next tick was asked for."""
+        """A look has ended, and then the next tick was asked for; if that is due already, and
+        somebody may hold it, also the next one that is `to_come`.
+        """
         is_due = until_tick is not None and until_tick <= 0
         self._in_vain = self._in_vain + 1 if is_due and not has_fired else 0
         if not is_due:
@@ -86,7 +89,8 @@ class TickTimer:
             self._look_in(0.0, now)
         else:
             tries = self._in_vain
-            self._look_in(IN_VAIN[tries - 1] if tries <= len(IN_VAIN) else None, now)
+            pauses = pause(to_come, position), *IN_VAIN[tries - 1 : tries]
+            self._look_in(min((each for each in pauses if each is not None), default=None), now)
 
     def _look_in(self, seconds: float | None, now: float) -> None:
         self.looks_at = None if seconds is None else now + seconds

@@ -30,9 +30,12 @@ async def fire_schedules(on: Fetches, most: int) -> list[FiredTick]:
     ]
 
 
-async def next_tick(on: Fetches) -> timedelta | None:
-    """How long until the earliest tick of all schedules that may fire; None: there is none."""
-    delay: timedelta | None = await fetch_value(on, "next_tick")
+async def next_tick(on: Fetches, *, past: bool = True) -> timedelta | None:
+    """How long until the earliest tick of all schedules that may fire; None: there is none.
+
+    Without `past`, of those that are not due yet.
+    """
+    delay: timedelta | None = await fetch_value(on, "next_tick", past)
     return delay
 
 

@@ -8,7 +8,8 @@ DECLARE
     is_new boolean := TG_OP = 'INSERT';
 BEGIN
     -- fire_schedules pauses a row that it cannot read: that must not fail for the same reason.
-    IF TG_OP = 'UPDATE' AND new.paused_at IS NOT NULL AND new.ticked_until = old.ticked_until AND (
+    IF TG_OP = 'UPDATE' AND new.paused_at >= timestamptz '1970-01-01 UTC'
+        AND new.paused_at < timestamptz '9000-01-01 UTC' AND new.ticked_until = old.ticked_until AND (
         new.name, new.kind, new.queue, new.payload, new.priority, new.max_attempts, new.timeout,
         new.cron, new.every, new.at, new.timezone, new.overlap, new.missed, new.catch_up,
         new.jitter, new.starts_at, new.ends_at
@@ -70,6 +71,7 @@ BEGIN
         PERFORM hybrid_runner.check_time('at', new.at);
         PERFORM hybrid_runner.check_time('starts_at', new.starts_at);
         PERFORM hybrid_runner.check_time('ends_at', new.ends_at);
+        PERFORM hybrid_runner.check_time('paused_at', new.paused_at);
         IF new.at IS NOT NULL AND num_nonnulls(new.starts_at, new.ends_at) > 0 THEN
             RAISE EXCEPTION 'at is one time: it goes without starts_at and ends_at'
                 USING ERRCODE = 'invalid_parameter_value';

@@ -22,6 +22,7 @@ DECLARE
     written text[];
     jobs bigint[];
     line text;
+    began timestamptz;
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.schedules) THEN
         RETURN;
@@ -112,11 +113,16 @@ BEGIN
     FROM unnest(written, jobs) AS w (name, id)
     JOIN unnest(names, dues) AS d (name, tick) ON d.name = w.name;
 
+    began := clock_timestamp();
     FOR its IN
         SELECT s.* FROM unnest(names || others) AS u (name)
         JOIN hybrid_runner.schedules AS s ON s.name = u.name
         WHERE u.name <> ALL (coalesce(written, '{}'))
+        ORDER BY s.next_at
     LOOP
+        -- Hours may have been missed, of many schedules: a caller who gave up would come again, and
+        -- give up again. What is left is due still.
+        EXIT WHEN clock_timestamp() > began + interval '1 second';
         BEGIN
             RETURN QUERY
             SELECT f.schedule, f.tick, f.outcome, f.ticks, f.job_id, f.late
@@ -134,8 +140,9 @@ BEGIN
                     note = 'paused, since it could not fire: '
                         || left(regexp_replace(line, '[^[:print:]]', ' ', 'g'), 500)
                 WHERE s.name = its.name;
-                RETURN QUERY SELECT its.name, its.next_at, 'dropped', 1, NULL::bigint,
-                    moment - its.next_at;
+                -- Without a next tick it was one that waited.
+                RETURN QUERY SELECT its.name, coalesce(its.next_at, its.waiting_ticks[1]), 'dropped',
+                    1, NULL::bigint, moment - coalesce(its.next_at, moment);
         END;
     END LOOP;
 END

@@ -11,6 +11,7 @@ DECLARE
     due timestamptz := its.next_at;
     in_time timestamptz := moment - interval '1 minute';
     last timestamptz;
+    most integer := 1000;
 BEGIN
     weight := 1;
     dropped := 0;
@@ -23,8 +24,11 @@ BEGIN
         RETURN;
     END IF;
     ticked_until := moment;
+    IF its.missed = 'all' THEN -- 64 MiB of payloads at once are enough
+        most := least(most, 67108864 / octet_length(its.payload::text));
+    END IF;
     wanted := hybrid_runner.recent_ticks(
-        its, greatest(due, least(moment - its.catch_up, in_time)), moment, 1000);
+        its, greatest(due, least(moment - its.catch_up, in_time)), moment, most);
     last := wanted[cardinality(wanted)];
     IF its.missed = 'none' THEN
         is_missed := false;

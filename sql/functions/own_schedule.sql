@@ -7,14 +7,20 @@ DECLARE
     its hybrid_runner.schedules;
 BEGIN
     SELECT s.* INTO its FROM hybrid_runner.schedules AS s WHERE s.name = own_schedule.name;
-    IF its.made_by <> session_user AND NOT has_column_privilege(
-        session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE') THEN
-        RAISE EXCEPTION 'schedule % belongs to %: to change those of other logins takes the right '
-            'UPDATE (paused_at) on hybrid_runner.schedules',
-            hybrid_runner.shown(its.name), quote_ident(its.made_by)
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    SELECT s.* INTO its FROM hybrid_runner.schedules AS s WHERE s.name = own_schedule.name FOR UPDATE;
+    -- Asked before it is locked, since nobody may hold those of others, and again of what is
+    -- locked, which somebody else may have made since.
+    FOR asked IN 1..2 LOOP
+        IF its.made_by <> session_user AND NOT has_column_privilege(
+            session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE') THEN
+            RAISE EXCEPTION 'schedule % belongs to %: to change those of other logins takes the right '
+                'UPDATE (paused_at) on hybrid_runner.schedules',
+                hybrid_runner.shown(its.name), quote_ident(its.made_by)
+                USING ERRCODE = 'insufficient_privilege';
+        END IF;
+        EXIT WHEN asked = 2;
+        SELECT s.* INTO its FROM hybrid_runner.schedules AS s
+        WHERE s.name = own_schedule.name FOR UPDATE;
+    END LOOP;
     RETURN its;
 END
 $$;

@@ -14,6 +14,9 @@ DECLARE
     next hybrid_runner.jobs;
     passed integer := 0;
 BEGIN
+    IF NOT may_wait THEN
+        PERFORM set_config('lock_timeout', '1ms', true); -- for this call
+    END IF;
     FOR free IN
         SELECT k.key
         FROM unnest(pass_keys.keys) AS k (key)
@@ -45,6 +48,7 @@ BEGIN
                 WHEN lock_not_available THEN
                     EXIT WHEN NOT may_wait;
                     may_wait := false;
+                    PERFORM set_config('lock_timeout', '1ms', true);
                     PERFORM set_config('hybrid_runner.waited', 'on', true);
                     CONTINUE;
                 WHEN unique_violation THEN

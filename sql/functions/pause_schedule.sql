@@ -4,7 +4,9 @@ CREATE OR REPLACE FUNCTION hybrid_runner.pause_schedule(name text) RETURNS boole
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM hybrid_runner.own_schedule(pause_schedule.name);
+    IF (hybrid_runner.own_schedule(pause_schedule.name)).name IS NULL THEN
+        RETURN false; -- somebody else may make it just now
+    END IF;
     UPDATE hybrid_runner.schedules AS s SET paused_at = clock_timestamp()
     WHERE s.name = pause_schedule.name AND s.paused_at IS NULL;
     RETURN FOUND;

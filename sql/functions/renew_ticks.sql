@@ -6,6 +6,7 @@ AS $$
 DECLARE
     its hybrid_runner.schedules;
     renewed timestamptz;
+    began timestamptz := clock_timestamp();
 BEGIN
     IF EXISTS (
         SELECT FROM hybrid_runner.zone_rules AS z WHERE z.server_version = current_setting('server_version')
@@ -19,8 +20,11 @@ BEGIN
     FOR its IN
         SELECT s.* FROM hybrid_runner.schedules AS s
         WHERE s.cron IS NOT NULL AND s.timezone <> 'UTC' AND isfinite(s.ticked_until)
-        ORDER BY s.name FOR UPDATE SKIP LOCKED
+            AND s.next_at IS NOT NULL
+        ORDER BY s.next_at FOR UPDATE SKIP LOCKED
     LOOP
+        -- Nothing fires meanwhile. Of what is left one tick comes as it was reckoned before.
+        EXIT WHEN clock_timestamp() > began + interval '10 seconds';
         BEGIN
             renewed := hybrid_runner.tick_after(its);
             UPDATE hybrid_runner.schedules AS s SET next_at = renewed

@@ -4,7 +4,9 @@ CREATE OR REPLACE FUNCTION hybrid_runner.resume_schedule(name text) RETURNS bool
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM hybrid_runner.own_schedule(resume_schedule.name);
+    IF (hybrid_runner.own_schedule(resume_schedule.name)).name IS NULL THEN
+        RETURN false; -- somebody else may make it just now
+    END IF;
     UPDATE hybrid_runner.schedules AS s SET paused_at = NULL
     WHERE s.name = resume_schedule.name AND s.paused_at IS NOT NULL;
     RETURN FOUND;

@@ -9,6 +9,13 @@ DECLARE
     taken_by_job bigint;
 BEGIN
     FOR tries IN 1..10 LOOP
+        -- Looked at first: what follows locks it, and others would wait for the end of the caller's
+        -- transaction.
+        SELECT t.job_id INTO taken_by_job FROM hybrid_runner.taken_keys AS t
+        WHERE t.key = take_key.key AND t.until > clock_timestamp();
+        IF FOUND THEN
+            RETURN taken_by_job;
+        END IF;
         INSERT INTO hybrid_runner.taken_keys AS t (key, job_id, until)
         VALUES (take_key.key, 0, clock_timestamp() + make_interval(
             secs => extract(epoch FROM take_key.unique_for)::float8))
@@ -17,10 +24,6 @@ BEGIN
         WHERE t.until <= clock_timestamp();
         IF FOUND THEN
             RETURN NULL;
-        END IF;
-        SELECT t.job_id INTO taken_by_job FROM hybrid_runner.taken_keys AS t WHERE t.key = take_key.key;
-        IF FOUND THEN
-            RETURN taken_by_job;
         END IF;
     END LOOP;
     RAISE EXCEPTION 'key % changes hands too fast: try again', quote_literal(take_key.key)

@@ -3,7 +3,9 @@ CREATE OR REPLACE FUNCTION hybrid_runner.unschedule(name text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM hybrid_runner.own_schedule(unschedule.name);
+    IF (hybrid_runner.own_schedule(unschedule.name)).name IS NULL THEN
+        RETURN false; -- somebody else may make it just now
+    END IF;
     DELETE FROM hybrid_runner.schedules AS s WHERE s.name = unschedule.name;
     RETURN FOUND;
 END

@@ -72,7 +72,8 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_payload_is_at_most_1_mib_as_text
         CHECK (octet_length(payload::text) <= 1048576),
     CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK (octet_length(data::text) <= 1048576),
-    CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (octet_length(key) BETWEEN 1 AND 512),
+    -- A sign of waiting for a key needs a key behind it, which the job is given.
+    CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (octet_length(key) <= 512 AND ltrim(key, '>') <> ''),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (max_attempts BETWEEN 1 AND 1000),
     -- What a worker cannot read must not be stored: such a row would spoil the batch it is claimed
     -- with. Months and days of opposite signs add up to little and reach far: then the seconds are

@@ -154,3 +154,12 @@ def test_who_looked_too_early_looks_again_in_time(chance: Random) -> None:
     timer.looked(until, 0, 1.0, 2.0, has_fired=chance.random() < 0.5)
     assert timer.looks_at is not None
     assert math.isclose(timer.looks_at, 1.0 + until)
+
+
+def test_while_somebody_holds_what_is_due_the_next_one_to_come_is_looked_for() -> None:
+    timer = TickTimer()
+    for pause_after in (*IN_VAIN, 7.0):
+        timer.looked(-1.0, 0, 100.0, 100.0, has_fired=False, to_come=7.0)
+        assert timer.looks_at == 100.0 + pause_after
+    timer.looked(-1.0, 0, 100.0, 100.0, has_fired=False, to_come=None)
+    assert timer.looks_at is None

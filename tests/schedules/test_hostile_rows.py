@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -164,3 +165,16 @@ async def test_whatever_fits_is_answered_within_few_steps(unchanged: Connection,
         " WHERE p.pronamespace = 'hybrid_runner'::regnamespace"
     )
     assert calls is None or calls < 3000
+
+
+async def test_a_tick_that_waited_and_cannot_be_stored_is_named(schedules: Schedules) -> None:
+    """There is no next one to be named in its place, and whoever fires reads a time there."""
+    await schedules.store(at=NOON + HOUR, overlap="queue")
+    await schedules.connection.execute("SELECT hybrid_runner.run_now('s')")
+    assert await schedules.fire(NOON + HOUR) == {"fired": 1}
+    await schedules.connection.execute("""
+        DELETE FROM hybrid_runner.jobs;
+        ALTER TABLE hybrid_runner.jobs ADD CONSTRAINT none_any_more CHECK (false);
+    """)
+    (row,) = await schedules.connection.fetch("SELECT * FROM hybrid_runner.fire_schedules()")
+    assert (row["outcome"], row["tick"], row["late"]) == ("dropped", NOON + HOUR, timedelta(0))

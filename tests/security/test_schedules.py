@@ -10,7 +10,7 @@ import pytest
 
 from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support.logins import Login, Logins
-from tests.support.tick_clock import HOUR, NOON, Schedules
+from tests.support.tick_clock import HOUR, MINUTE, NOON, Schedules
 
 Connected = Callable[[Login], Awaitable[Connection]]
 HOURLY = "SELECT hybrid_runner.schedule('s', 'work', every => '1 hour')"
@@ -174,3 +174,80 @@ async def test_a_workers_login_fires_ends_and_frees_what_waits(
             job = await schedules.run()
     await schedules.end(job, worker)
     assert await schedules.ticks() == [NOON + 2 * HOUR]
+
+
+@pytest.mark.parametrize("change", ["unschedule", "pause_schedule", "resume_schedule"])
+async def test_who_changes_what_is_not_there_does_not_change_what_somebody_makes_meanwhile(
+    connected: Connected, schedules: Schedules, change: str
+) -> None:
+    """As if it were committed between the look for its owner and the change."""
+    owner = schedules.connection
+    look: str = await owner.fetchval(
+        "SELECT pg_get_functiondef('hybrid_runner.own_schedule'::regproc)"
+    )
+    await owner.execute(look.replace("own_schedule", "look_for_owner"))
+    await owner.execute("""
+        CREATE OR REPLACE FUNCTION hybrid_runner.own_schedule(name text)
+        RETURNS hybrid_runner.schedules LANGUAGE plpgsql SECURITY DEFINER AS $$
+        DECLARE its hybrid_runner.schedules := hybrid_runner.look_for_owner(name);
+        BEGIN
+            INSERT INTO hybrid_runner.schedules (name, kind, every, made_by, paused_at)
+            VALUES (name, 'work', '1 hour', 'somebody else',
+                CASE WHEN name = 'resume_schedule' THEN now() END);
+            RETURN its;
+        END $$
+    """)
+    producer = await connected(Login.PRODUCER)
+    assert await producer.fetchval(f"SELECT hybrid_runner.{change}('{change}')") is False
+    row = await schedules.row(change)
+    assert (row["made_by"], row["paused_at"] is None) == (
+        "somebody else",
+        change != "resume_schedule",
+    )
+
+
+@pytest.mark.parametrize("paused_at", ["200000-01-01", "4000-01-01 BC", "infinity"])
+async def test_since_when_it_is_paused_is_a_time_that_everybody_can_read(
+    connected: Connected, schedules: Schedules, paused_at: str
+) -> None:
+    """Else one row would keep all others from being listed."""
+    producer = await connected(Login.PRODUCER)
+    with pytest.raises(asyncpg.InvalidParameterValueError, match="paused_at must be between"):
+        await producer.execute(
+            "INSERT INTO hybrid_runner.schedules (name, kind, every, paused_at)"
+            f" VALUES ('x', 'work', '1h', '{paused_at}')"
+        )
+    await schedules.store(every=HOUR)
+    worker = await connected(Login.WORKER)
+    with pytest.raises(asyncpg.InvalidParameterValueError, match="paused_at must be between"):
+        await worker.execute(f"UPDATE hybrid_runner.schedules SET paused_at = '{paused_at}'")
+
+
+async def test_one_call_stores_64_mib_of_missed_jobs_of_a_schedule_at_most(
+    schedules: Schedules,
+) -> None:
+    await schedules.store(
+        every=MINUTE,
+        missed="all",
+        overlap="allow",
+        payload=f'"{"x" * 2**19}"',
+        catch_up=2 * 24 * HOUR,
+    )
+    assert await schedules.fire(NOON + 24 * HOUR) == {"caught_up": 127, "dropped": 1313}
+
+
+async def test_what_takes_long_is_left_for_the_next_call(schedules: Schedules) -> None:
+    """Whoever fires gives up after a minute, and all that it stored would be undone."""
+    await schedules.connection.execute("""
+        CREATE FUNCTION public.take_long() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_sleep(1.1); RETURN NULL; END';
+        CREATE TRIGGER take_long AFTER INSERT ON hybrid_runner.jobs
+        FOR EACH STATEMENT EXECUTE FUNCTION public.take_long();
+    """)
+    for name in ("a", "b"):
+        await schedules.store(name, every=HOUR)
+    assert await schedules.fire(NOON + 3 * HOUR) == {"caught_up": 3}
+    assert await schedules.ticks("a") == [NOON + 3 * HOUR]
+    assert await schedules.ticks("b") == []
+    assert await schedules.fire() == {"caught_up": 3}
+    assert await schedules.ticks("b") == [NOON + 3 * HOUR]

@@ -78,6 +78,7 @@ def test_each_instrument_is_named_as_prometheus_wants_it_and_bounded() -> None:
             "phase",
             "reconciler",
             "reason",
+            "schedule",
             "version",
         }
     assert len({instrument.name for instrument in INSTRUMENTS}) == len(INSTRUMENTS)

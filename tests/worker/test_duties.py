@@ -140,6 +140,9 @@ async def test_the_rows_of_the_table_are_the_duties_of_the_list(monitored: Conne
         " (relation, relation_name, kind, queue, owner, definition)"
         " VALUES ('pg_class', 'a', 'b', 'c', 'd', '{}')"  # the duty `sources` is there with one
     )
+    await monitored.execute(  # and `schedules`
+        "INSERT INTO hybrid_runner.schedules (name, kind, every) VALUES ('a', 'b', '1 hour')"
+    )
     rows = await monitored.fetch("SELECT name, every FROM hybrid_runner.duties")
     assert {tuple(row) for row in rows} == {
         (duty.name, duty.every) for duty in Duties(Rescuer(Registry())).all

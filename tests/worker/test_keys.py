@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -111,3 +112,33 @@ async def test_the_duty_ends_what_nobody_began_wakes_sleepers_and_forgets_keys(
         "c"
     ]
     assert duty.woken == 1
+
+
+async def test_keys_that_somebody_holds_keep_no_other_job_waiting(
+    dsn: str, database: Connection, another: Callable[[], Awaitable[Connection]]
+) -> None:
+    """Each time that a worker asks for one of these, it waits."""
+    app, done = runner(dsn, slots=100), asyncio.Event()
+
+    @app.job("work")
+    async def work(_: Any) -> None:
+        done.set()
+
+    many = (
+        "INSERT INTO hybrid_runner.jobs (kind, key, priority)"
+        " SELECT 'work', $1 || n, 0 FROM generate_series(1, 80) AS n"
+    )
+    await database.execute(many, ">k")
+    holder = await another()
+    held = holder.transaction()
+    await held.start()
+    await holder.execute(many, "k")
+    await enqueue(database)
+    # Nobody falls asleep while a transaction is open: it may have inserted jobs.
+    async with working(app, deaf=True):
+        await done.wait()
+        asked = await database.fetchval(
+            "SELECT count(*) FROM hybrid_runner.jobs WHERE run_at > created_at + interval '0.5 s'"
+        )
+        assert asked < 40
+        await held.rollback()

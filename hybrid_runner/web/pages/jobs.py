@@ -30,6 +30,7 @@ HIDDEN = (
     "errors",
     "row_key",
     "table_name",
+    "behind",
 )
 """Columns that only the token reveals: they may hold anything that an application knows."""
 _ANYTHING = ("payload", "data", "result", "errors", "progress", "history")

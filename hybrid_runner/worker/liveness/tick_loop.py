@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Final
 
 from hybrid_runner.model.news import HeartbeatNews, LiveWorker, NextTick
@@ -121,21 +122,25 @@ class TickLoop:
         is_rung, self._is_rung = self._is_rung, False
         is_due = at is not None and at <= time.monotonic()
         try:
-            await self._declare()
             if is_due:
                 fired = await tick_calls.fire_schedules(self._connection, MOST)
                 self._tell(fired)
+            await self._declare()  # last: somebody may hold a name
             asked_at = time.monotonic()
-            until = await tick_calls.next_tick(self._connection)
+            until = _seconds(await tick_calls.next_tick(self._connection))
+            to_come = None
+            if is_due and not fired and until is not None and until <= 0:
+                to_come = _seconds(await tick_calls.next_tick(self._connection, past=False))
         except BaseException:
             self._is_rung = is_rung or self._is_rung
             raise
-        seconds = None if until is None else until.total_seconds()
         if is_due:
             now = time.monotonic()
-            self._timer.looked(seconds, self._place, asked_at, now, has_fired=bool(fired))
+            self._timer.looked(
+                until, self._place, asked_at, now, has_fired=bool(fired), to_come=to_come
+            )
         else:
-            self._timer.learn(seconds, self._place, asked_at)
+            self._timer.learn(until, self._place, asked_at)
 
     async def _declare(self) -> None:
         held = await tick_calls.declare_schedules(self._connection, self._to_declare)
@@ -159,3 +164,7 @@ class TickLoop:
                     job_id=one.job_id,
                 ),
             )
+
+
+def _seconds(delay: timedelta | None) -> float | None:
+    return None if delay is None else delay.total_seconds()

@@ -30,6 +30,10 @@ _MOST_ABORTS = 2
 """So often in a row Postgres may give up a claim before the jobs are claimed one by one."""
 _HELD_PAUSE = 1.0
 """Seconds until a job is released of which nobody could tell whether it may begin."""
+_ASKING = 0.3
+"""Seconds for which a look asks of its jobs whether they may begin: each that somebody holds costs
+a wait.
+"""
 _LOCKED_PAUSE = 5.0
 """Seconds until the next try to release a job whose row was locked."""
 
@@ -76,21 +80,26 @@ class Claims:
 
         A sweep reads the lanes from their start, any other look from the frontier.
         """
+        until = time.monotonic() + _ASKING
         while claims := await self._claim_due(slots, sweep=sweep):
             if not any(claim.key and claim.key[0] == ">" for claim in claims):
                 break
             # If none of them may begin, others may be due behind them.
-            if claims := await self._begin_successors(claims):
+            if claims := await self._begin_successors(claims, until):
                 break
         return claims
 
-    async def _begin_successors(self, claims: list[Claim]) -> list[Claim]:
-        """Without those that still wait for another job's key."""
+    async def _begin_successors(self, claims: list[Claim], until: float) -> list[Claim]:
+        """Without those that still wait for another job's key, or of whom nobody asked until then,
+        by the monotonic clock.
+        """
         self._claim_unanswered = True
         began = list[Claim]()
         for claim in claims:
             if claim.key and claim.key[0] == ">":
-                key = await claim_calls.begin_successor(self._connection, claim)
+                key: str | None = ""
+                if time.monotonic() < until:
+                    key = await claim_calls.begin_successor(self._connection, claim)
                 if key == "":  # somebody holds it: released later, if that comes to nothing
                     self._try_again_at = min(self._try_again_at, time.monotonic() + _HELD_PAUSE)
                 if not key:
