@@ -1871,6 +1871,7 @@ CREATE FUNCTION hybrid_runner.fire_schedules(most integer DEFAULT 100) RETURNS T
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
     SET plan_cache_mode TO 'force_generic_plan'
+    SET lock_timeout TO '100ms'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -1990,6 +1991,8 @@ BEGIN
             SELECT f.schedule, f.tick, f.outcome, f.ticks, f.job_id, f.late
             FROM hybrid_runner.fire_schedule(its, moment) AS f;
         EXCEPTION
+            WHEN lock_not_available THEN
+                NULL; -- it is due still
             WHEN OTHERS THEN
                 -- What is wrong with the row, and not with the server or the moment, would be wrong
                 -- again: it must not keep others from firing.

@@ -9,6 +9,8 @@ CREATE OR REPLACE FUNCTION hybrid_runner.fire_schedules(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- Its plans fit any table, whenever they were made.
 SET enable_seqscan = off SET plan_cache_mode = 'force_generic_plan'
+-- Only what replaces a job waits for others' locks: others are not to fire late for that.
+SET lock_timeout = '100ms'
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -128,6 +130,8 @@ BEGIN
             SELECT f.schedule, f.tick, f.outcome, f.ticks, f.job_id, f.late
             FROM hybrid_runner.fire_schedule(its, moment) AS f;
         EXCEPTION
+            WHEN lock_not_available THEN
+                NULL; -- it is due still
             WHEN OTHERS THEN
                 -- What is wrong with the row, and not with the server or the moment, would be wrong
                 -- again: it must not keep others from firing.

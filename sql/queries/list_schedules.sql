@@ -20,7 +20,10 @@ SELECT
     s.catch_up, s.jitter, s.starts_at, s.ends_at, s.paused_at, s.note, s.declared, l.declaring AS workers, s.made_by,
     s.fired, s.caught_up, s.skipped, s.dropped, s.priority, s.max_attempts, s.timeout,
     CASE WHEN $1::text IS NOT NULL THEN s.payload::text END AS payload
-FROM hybrid_runner.schedules AS s
+FROM (
+    -- what is skipped is not asked about
+    SELECT o.* FROM hybrid_runner.schedules AS o WHERE $1::text IS NULL OR o.name = $1 ORDER BY o.name LIMIT $2 OFFSET $3
+) AS s
 LEFT JOIN hybrid_runner.kinds AS k ON k.name = s.kind
 CROSS JOIN LATERAL (
     SELECT
@@ -30,6 +33,4 @@ CROSS JOIN LATERAL (
         )::int4 AS knowing
     FROM living AS w
 ) AS l
-WHERE $1::text IS NULL OR s.name = $1
 ORDER BY s.name
-LIMIT $2 OFFSET $3

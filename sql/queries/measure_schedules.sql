@@ -8,11 +8,18 @@ WITH live AS MATERIALIZED (
     FROM hybrid_runner.workers AS w
     WHERE w.dead_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()
 ),
+-- once for all: there may be many schedules, workers and kinds
+known AS MATERIALIZED (
+    SELECT DISTINCT k.name FROM live AS l CROSS JOIN LATERAL unnest(l.kinds) AS k (name) WHERE k.name IS NOT NULL
+),
+declared AS MATERIALIZED (
+    SELECT DISTINCT d.name FROM live AS l CROSS JOIN LATERAL unnest(l.schedules) AS d (name) WHERE d.name IS NOT NULL
+),
 stood AS MATERIALIZED (
     SELECT
         s.name, s.kind, s.paused_at IS NOT NULL AS is_paused, s.note,
-        s.declared AND NOT EXISTS (SELECT FROM live AS l WHERE s.name = ANY (l.schedules)) AS is_undeclared,
-        NOT EXISTS (SELECT FROM live AS l WHERE s.kind = ANY (l.kinds)) AS is_unknown,
+        s.declared AND s.name NOT IN (SELECT d.name FROM declared AS d) AS is_undeclared,
+        s.kind NOT IN (SELECT k.name FROM known AS k) AS is_unknown,
         s.next_at,
         CASE WHEN isfinite(s.next_at) THEN extract(epoch FROM s.next_at - clock_timestamp())::float8 END AS next_in
     FROM hybrid_runner.schedules AS s

@@ -251,3 +251,25 @@ async def test_what_takes_long_is_left_for_the_next_call(schedules: Schedules) -
     assert await schedules.ticks("b") == []
     assert await schedules.fire() == {"caught_up": 3}
     assert await schedules.ticks("b") == [NOON + 3 * HOUR]
+
+
+async def test_a_job_that_somebody_keeps_from_being_replaced_holds_up_no_other_schedule(
+    connected: Connected, schedules: Schedules
+) -> None:
+    await schedules.store("r", every=HOUR, overlap="replace")
+    await schedules.store("z", every=HOUR, overlap="allow")
+    await schedules.fire(NOON + HOUR)
+    (job,) = await schedules.connection.fetch(
+        "SELECT id FROM hybrid_runner.jobs WHERE schedule = 'r'"
+    )
+    worker = await connected(Login.WORKER)
+    transaction = worker.transaction()
+    await transaction.start()
+    await worker.execute("INSERT INTO hybrid_runner.unreported_ends (id) VALUES ($1)", job["id"])
+    await schedules.connection.execute("SET lock_timeout = '1s'")
+    await schedules.fire(NOON + 2 * HOUR)
+    assert await schedules.ticks("z") == [NOON + HOUR, NOON + 2 * HOUR]
+    assert await schedules.ticks("r") == [NOON + HOUR]
+    await transaction.rollback()
+    assert await schedules.fire() == {"fired": 1}
+    assert await schedules.ticks("r") == [NOON + 2 * HOUR]
