@@ -55,10 +55,11 @@ async def test_no_argument_of_a_function_takes_a_type_of_the_caller(
     tables are for functions that only our functions call.
     """
     rows = await unchanged.fetch(
-        "SELECT p.oid::regprocedure::text, t.oid::regtype::text FROM pg_proc AS p CROSS"
-        " JOIN LATERAL unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) AS a (id)"
+        "SELECT p.oid::regprocedure::text, t.oid::regtype::text FROM pg_proc AS p"
+        " CROSS JOIN LATERAL unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) AS a (id)"
         " JOIN pg_type AS t ON t.oid = a.id"
-        " WHERE p.pronamespace = 'hybrid_runner'::regnamespace AND (t.typtype IN ('p', 'd') OR t.typnamespace <> 'pg_catalog'::regnamespace)"
+        " WHERE p.pronamespace = 'hybrid_runner'::regnamespace"
+        " AND (t.typtype IN ('p', 'd') OR t.typnamespace <> 'pg_catalog'::regnamespace)"
     )
     assert {row[1] for row in rows} <= {"hybrid_runner.schedules"}
     for row in rows:
