@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from hybrid_runner.cli.event_loop import make_loop
 from hybrid_runner.client.kind_names import LOGGER
 from hybrid_runner.runner import Runner
 from hybrid_runner.settings import Settings, unknown_variables
@@ -71,6 +72,8 @@ async def opened(arguments: argparse.Namespace) -> AsyncIterator[Runner]:
 def run(work: Coroutine[Any, Any, int]) -> int:
     """Run a command to its exit code."""
     try:
-        return asyncio.run(work)
+        with asyncio.Runner() as runner:
+            make_loop(runner)
+            return runner.run(work)
     finally:
         work.close()  # Ctrl-C may come before it began; a coroutine that never ran would complain

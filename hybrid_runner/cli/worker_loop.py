@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
+from hybrid_runner.cli.event_loop import make_loop
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.worker.interpreter import fastest_loop
 from hybrid_runner.worker.signals import EndAtOnce, forget_signals_in_forks
@@ -27,7 +28,7 @@ def run_loop(work: Coroutine[Any, Any, int]) -> int:
     """
     forget_signals_in_forks()
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        loop = runner.get_loop()
+        loop = make_loop(runner)
         # A fork of a handler's that goes on in this loop has all of the worker's connections.
         os.register_at_fork(after_in_child=lambda: _end_in_loop(loop))
         main = loop.create_task(work)

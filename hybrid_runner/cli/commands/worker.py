@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from hybrid_runner.cli.event_loop import make_loop
 from hybrid_runner.cli.parsing import LOGS_OF_LONG_COMMANDS, Parser, add_common, checked, whole
 from hybrid_runner.cli.session import layout_of, start_logs, warn_of_unknown_variables
 from hybrid_runner.cli.target import load_app, split_target
@@ -99,6 +100,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.processes == 1:
         return _run_loop(_work(app, queues))
     with asyncio.Runner() as runner:
+        make_loop(runner)
         code = runner.run(_supervise(app, queues, arguments.processes, folder))
     return _end(code)
 
