@@ -97,7 +97,7 @@ BEGIN
         new.next_at := hybrid_runner.tick_after(new);
     ELSE
         new.version := old.version + 1;
-        -- What was waited for by its old times, or by another rule, is not waited for any more.
+        -- By other times the next tick is another one. A tick that waits has its turn all the same.
         IF (new.cron, new.every, new.at, new.timezone, new.starts_at, new.ends_at)
             IS DISTINCT FROM (old.cron, old.every, old.at, old.timezone, old.starts_at, old.ends_at)
             OR (old.paused_at IS NOT NULL AND new.paused_at IS NULL) THEN
