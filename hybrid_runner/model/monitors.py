@@ -319,6 +319,11 @@ class Taken:
     recognised: Mapping[int, Known] = field(default_factory=dict)
     """Those of the services, by their ids, of which nobody has written a row since."""
 
+    @property
+    def has_more(self) -> bool:
+        """Whether more was due than is taken at a time."""
+        return self.next_due is not None and self.next_due <= timedelta()
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:

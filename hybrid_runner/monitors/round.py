@@ -117,7 +117,7 @@ class Round:
         """
         while True:
             taken = await self._take()
-            has_more = len(taken.services) >= MOST or len(taken.stopped) >= _MOST_STOPPED
+            has_more = taken.has_more or len(taken.stopped) >= _MOST_STOPPED
             is_last = not has_more or time.monotonic() >= self._until
             recorded = await self._work(taken, is_last=is_last)
             if is_last:

@@ -8,7 +8,7 @@ from typing import Final
 
 SHORTEST: Final = timedelta(milliseconds=50)
 """Should a service never come to an end, whatever the reason, its host is no endless loop."""
-APART: Final = timedelta(seconds=15)
+APART: Final = timedelta(seconds=30)
 """At most so far are two rounds of a host from each other, as far as those that are well go."""
 _BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _WHOLE: Final = 1 << 64
@@ -37,11 +37,11 @@ def gathered(place: float, due_at: datetime, every: timedelta, tick: timedelta) 
     """When a service that is well is polled together with others of its host that are: few rounds
     of many cost less than many of few.
 
-    An interval has two such moments or more, so a host is not asked for everything at once. They
-    are the same in each interval: `every` is moved once, by less than the way to the next moment,
-    and never for more than a tick to a later one; from then on it is kept to the millisecond.
+    They are the same in each interval: `every` is moved once, by less than the way to the next
+    moment, and never for more than a tick to a later one; from then on it is kept to the
+    millisecond. How many are polled at a time is bounded elsewhere.
     """
-    parts = max(2, math.ceil(every / APART))
+    parts = math.ceil(every / APART)
     between = every / parts
     if between <= tick:
         return due_at  # a round for each tick, in any case

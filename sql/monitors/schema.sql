@@ -566,7 +566,7 @@ CREATE FUNCTION hybrid_monitors.moment_of(id bigint, every interval, place doubl
     AS $$
 DECLARE
     phase CONSTANT double precision := hybrid_monitors.phase_of(id);
-    parts CONSTANT double precision := greatest(2, ceil(extract(epoch FROM every) / 15));
+    parts CONSTANT double precision := ceil(extract(epoch FROM every) / 30);
     apart CONSTANT double precision := extract(epoch FROM every) / parts;
     since double precision := extract(epoch FROM looked - timestamptz '2000-01-01 00:00:00+00');
 BEGIN
