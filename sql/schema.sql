@@ -681,6 +681,27 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION hybrid_runner.check_schedule_count() RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    most CONSTANT integer := 10000;
+BEGIN
+    IF (
+        SELECT count(*) FROM (
+            SELECT FROM hybrid_runner.schedules AS s WHERE s.made_by = session_user LIMIT most + 1
+        ) AS own
+    ) > most AND NOT has_column_privilege(
+        session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE')
+    THEN
+        RAISE EXCEPTION 'login % would have more than % schedules, which is the most: remove some by '
+            'hybrid_runner.unschedule(name), or make those that are alike one, whose job stores the others',
+            quote_ident(session_user), most USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+END
+$$;
+
 CREATE FUNCTION hybrid_runner.check_time(field text, given timestamp with time zone) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -4028,6 +4049,7 @@ CREATE FUNCTION hybrid_runner.ring_for_schedules() RETURNS trigger
     AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
+        PERFORM hybrid_runner.check_schedule_count();
         PERFORM hybrid_runner.keep_schedule_duty();
     END IF;
     PERFORM hybrid_runner.notify_if_room('hybrid_runner.~ticks', '');
@@ -5865,6 +5887,8 @@ REVOKE ALL ON FUNCTION hybrid_runner.check_key_use(key text, on_conflict text, r
 REVOKE ALL ON FUNCTION hybrid_runner.check_name(field text, given text, most integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.check_schedule() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION hybrid_runner.check_schedule_count() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.check_time(field text, given timestamp with time zone) FROM PUBLIC;
 
