@@ -1,5 +1,5 @@
--- check_schedule_count: refuse more schedules than one login may have; who may change those of other
--- logins may make any number.
+-- check_schedule_count: refuse more schedules than one login may have; who may change those of
+-- other logins may make any number.
 CREATE OR REPLACE FUNCTION hybrid_runner.check_schedule_count() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
