@@ -70,9 +70,8 @@ def unknown_service(name: str) -> web.HTTPNotFound:
 def only_queries(request: web.Request, known: AbstractSet[str]) -> None:
     """400 for what is not known here."""
     if unknown := set(request.query) - known:
-        raise web.HTTPBadRequest(
-            reason=f"there is no {min(unknown)[:60]!r} here: there is {', '.join(sorted(known))}"
-        )
+        there = f"there is {', '.join(sorted(known))}" if known else "ask without parameters"
+        raise web.HTTPBadRequest(reason=f"there is no {min(unknown)[:60]!r} here: {there}")
 
 
 def flag_in(request: web.Request, name: str) -> bool:
