@@ -176,6 +176,8 @@ async def test_what_is_refused_is_said_in_one_line(
         (["add", "x" * 201, "http://a"], "the name of a service has 1 to 200 characters"),
         (["add", "a", "http://a", "--header", ": b"], "': b' is no header"),
         (["list", "--label", "=b"], "'=b' is no label"),
+        (["add", "a", "http://a", "--label", "a=b", "--label", "a=c"], "'a' is given twice"),
+        (["add", "a", "http://a", "--header", "a: b", "--header", "a: c"], "'a' is given twice"),
         (["list", "--state", "bad"], "there is no 'bad'"),
         (["events", "--kind", "bad"], "there is no 'bad'"),
         (["quiet", "a", "soon"], "is not a duration"),

@@ -8,15 +8,20 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
 from hybrid_runner.model.monitor_views import PublicDependency, PublicService
 from hybrid_runner.settings import Settings
 from hybrid_runner.storage import monitor_view_calls
 from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.web.database import PageConnection, PageDatabase
 from hybrid_runner.web.pages import status_page
+from hybrid_runner.web.pages.monitor_access import MonitorAccess
 from hybrid_runner.web.pages.status_html import StatusPage, html_of, verdict
+from hybrid_runner.web.pages.status_page import PublicPage
 from tests.support.monitored_pages import monitored, served
+from tests.support.moved_clock import turn
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 WELL, ILL = PublicDependency("redis", healthy=True), PublicDependency("postgres", healthy=False)
@@ -198,24 +203,58 @@ async def test_it_is_made_once_however_many_ask(dsn: str, database: Connection) 
                 assert await response.text() == first
 
 
-async def test_it_is_made_once_for_all_who_ask_at_the_same_time(
-    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_away", [False, True])
+async def test_all_who_ask_at_the_same_time_wait_for_one_look(
+    monkeypatch: pytest.MonkeyPatch, is_away: bool
 ) -> None:
-    await monitored(database)
-    usual, made = monitor_view_calls.public_services, 0
+    """And not one after the other for one each, while Postgres hangs."""
+    looks, answer = 0, asyncio.get_running_loop().create_future()
 
-    async def counted(*arguments: Any) -> list[PublicService]:
-        nonlocal made
-        made += 1
-        return await usual(*arguments)
+    async def look(*_: Any) -> list[PublicService]:
+        nonlocal looks
+        looks += 1
+        found: list[PublicService] = await answer
+        return found
 
-    monkeypatch.setattr(monitor_view_calls, "public_services", counted)
-    async with served(dsn, http_status="all") as client:
-        answers = await asyncio.gather(*(client.session.get("/status") for _ in range(20)))
-        assert [answer.status for answer in answers] == [200] * 20
-        for answer in answers:
-            answer.release()
-    assert made == 1
+    async def installed(_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(monitor_view_calls, "public_services", look)
+    monkeypatch.setattr(monitor_view_calls, "has_monitors", installed)
+    connection = PageConnection(PageDatabase(Settings.load(), lambda: None))
+    page = PublicPage(connection, MonitorAccess(connection), "all")
+    request = make_mocked_request("GET", "/status")
+    asking = [asyncio.create_task(page.page(request)) for _ in range(20)]
+    await turn()
+    assert looks == 1
+    if is_away:
+        answer.set_exception(DatabaseUnavailable("nobody answers"))
+    else:
+        answer.set_result([service()])
+    answers = await asyncio.gather(*asking, return_exceptions=True)
+    assert {each.status for each in answers} == {503 if is_away else 200}  # type: ignore[union-attr]  # or an HTTPException
+    assert looks == 1
+
+
+async def test_all_who_ask_at_the_same_time_wait_for_one_look_for_monitors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks, answer = 0, asyncio.get_running_loop().create_future()
+
+    async def look(_: object) -> bool:
+        nonlocal looks
+        looks += 1
+        found: bool = await answer
+        return found
+
+    monkeypatch.setattr(monitor_view_calls, "has_monitors", look)
+    access = MonitorAccess(PageConnection(PageDatabase(Settings.load(), lambda: None)))
+    asking = [asyncio.create_task(access.require()) for _ in range(20)]
+    await turn()
+    answer.set_result(False)
+    answers = await asyncio.gather(*asking, return_exceptions=True)
+    assert {each.status for each in answers} == {404}  # type: ignore[union-attr]  # HTTPNotFound
+    assert looks == 1
 
 
 async def test_what_is_degraded_is_shown_however_many_are_up(

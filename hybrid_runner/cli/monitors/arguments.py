@@ -128,6 +128,15 @@ def given_fields(arguments: argparse.Namespace) -> dict[str, Any]:
         "depends_on",
     )
     fields = {name: getattr(arguments, name) for name in plain}
-    fields["headers"] = dict(arguments.header) if arguments.header else None
-    fields["labels"] = dict(arguments.label) if arguments.label else None
+    fields["headers"] = _by_name(arguments, "header")
+    fields["labels"] = _by_name(arguments, "label")
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _by_name(arguments: argparse.Namespace, option: str) -> dict[str, str] | None:
+    found: dict[str, str] = {}
+    for name, value in getattr(arguments, option) or ():
+        if name in found:
+            arguments.parser.error(f"argument --{option}: {name[:60]!r} is given twice")
+        found[name] = value
+    return found or None
