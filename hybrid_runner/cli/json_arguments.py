@@ -28,6 +28,8 @@ def read_json(text: str, what: str) -> Any:
         raise ValueError(f"{what} is not JSON: {error.msg} at {where}") from None
     except RecursionError:
         raise ValueError(f"{what} is nested too deeply") from None
+    except ValueError:  # Python reads no whole number of more than 4,300 digits
+        raise ValueError(f"{what} has a number with too many digits: write it as a text") from None
 
 
 class _Constant(Exception):

@@ -91,6 +91,7 @@ def log_change(change: Change) -> None:
     if change.name:
         fields = {"loop": change.name, "failures": change.failures, "breaker": change.breaker}
     is_foreseen = error is None or isinstance(error, (RunnerError, TimeoutError))
+    is_first = change.what == "failing" and change.failures == 1
     text = line.text.format(
         name=change.name,
         failures=change.failures,
@@ -103,6 +104,6 @@ def log_change(change: Change) -> None:
         logging.INFO if is_relief else line.level,
         "%s",
         one_line(text[:_LONGEST]),
-        exc_info=None if is_foreseen or change.failures > 1 else error,
+        exc_info=error if is_first and not is_foreseen else None,
         extra=log_event(line.event, **fields),
     )

@@ -49,13 +49,15 @@ class Coalescing:
             await asyncio.wait([call.task])
         finally:
             call.callers -= 1
-            if not call.callers and not call.task.done():
+            if not call.callers:
                 call.task.cancel()
         result: T = call.task.result()
         return result
 
     def _begin(self, key: Hashable, make: Callable[[], Awaitable[Any]]) -> _Call:
-        call = self._calls[key] = _Call(asyncio.get_running_loop().create_task(_awaited(make)))
+        # Not by the event loop's factory: one of eager tasks would make the call here, before those
+        # who ask within it could be told that it is on its way.
+        call = self._calls[key] = _Call(asyncio.Task(_awaited(make)))
         self.made += 1
 
         def on_end(task: asyncio.Task[Any]) -> None:

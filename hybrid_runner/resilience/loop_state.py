@@ -72,7 +72,7 @@ class LoopRules:
     def multiplier(self, failures: int) -> float:
         """By how much so many failures in a row multiply the interval."""
         if failures * math.log(self.factor) >= math.log(self.cap):  # the power might overflow
-            return self.cap if failures else 1.0
+            return self.cap
         return self.factor**failures
 
     def may_run(self, state: LoopState, now: datetime) -> tuple[LoopState, bool]:
@@ -143,6 +143,6 @@ class LoopRules:
         return timedelta(seconds=min(LONGEST.total_seconds(), seconds))
 
     def _not_before(self, state: LoopState, at: datetime, now: datetime) -> datetime:
-        if self.breaker is None or state.breaker.mode == "closed":
+        if self.breaker is None:
             return at
         return max(at, self.breaker.ends_at(state.breaker, now))

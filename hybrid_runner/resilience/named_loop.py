@@ -60,7 +60,7 @@ class NamedLoop:
             return Outcome(Result.FAILED)
         if self.rules.adapt is None or value is None or value is True:
             return Outcome(Result.OK)
-        changed = None if self.seen is NOTHING else not self.seen == value  # noqa: SIM201  # != may be another question
+        changed = None if self.seen is NOTHING else self.seen != value
         return Outcome(Result.OK, value, changed)
 
 

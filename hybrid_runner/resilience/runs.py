@@ -34,7 +34,9 @@ class Runs:
 
     def begin(self, loop: NamedLoop, on_condition: Callable[[], None]) -> None:
         """Begin a run, as a task of its own."""
-        task = asyncio.get_running_loop().create_task(
+        # Not by the event loop's factory: one of eager tasks would call it here, before it is known
+        # to run, and again if it triggers itself.
+        task = asyncio.Task(
             loop.run(on_condition), name=f"loop {loop.name}", context=loop.context.copy()
         )
         run = self._runs[loop.name] = Run(loop, task)

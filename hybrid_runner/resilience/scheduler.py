@@ -24,7 +24,7 @@ from hybrid_runner.resilience.breaker import Breaker
 from hybrid_runner.resilience.changes import Change, What, log, log_change
 from hybrid_runner.resilience.clock import Clock, SteadyClock
 from hybrid_runner.resilience.log_events import log_event
-from hybrid_runner.resilience.loop_state import BackoffState, LoopState, Result
+from hybrid_runner.resilience.loop_state import BackoffState, LoopState
 from hybrid_runner.resilience.named_loop import NOTHING, NamedLoop, Outcome
 from hybrid_runner.resilience.runs import Runs
 
@@ -196,7 +196,7 @@ class AdaptiveScheduler:
 
     def _on_timer(self, loop: NamedLoop) -> None:
         if not self._begin(loop):  # the breaker is open: a moment too early
-            self._rest(loop, Outcome(Result.SKIPPED))
+            self._set_timer(loop)
 
     def _begin(self, loop: NamedLoop) -> bool:
         _, may_run = loop.rules.may_run(loop.state, self._clock.now())

@@ -66,6 +66,10 @@ def test_lines_and_an_array_say_the_same() -> None:
             '{"name": "a", "url": "b"}\n{"name": "c", "url": "d"}\n{"name": "a", "url": "e"}',
             "line 3: name: 'a' is on line 1 already",
         ),
+        (
+            '{"name": "a", "url": "b"}\n{"name": "c", "url": "d", "follow": %s}' % ("9" * 5000),
+            "line 2 has a number with too many digits",
+        ),
         ("[" * 100_000, "nested too deeply"),
         ("[[[", "is not JSON"),
     ],

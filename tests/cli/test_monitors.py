@@ -16,7 +16,15 @@ from typing import Any
 import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
-from tests.cli.running import COMMAND, NOBODY, ROOT, environment, fails, succeeds
+from tests.cli.running import (
+    COMMAND,
+    NOBODY,
+    ROOT,
+    environment,
+    fails,
+    hybrid_runner,
+    succeeds,
+)
 from tests.support.logins import Login, Logins
 from tests.support.monitored_pages import Monitored, monitored
 from tests.support.proxy import Proxy
@@ -113,6 +121,8 @@ async def test_a_service_is_paused_resumed_and_removed(dsn: str, database: Conne
     assert await run(dsn, "pause", "orders") == "service 'orders' is paused\n"
     assert json.loads(await run(dsn, "list", "--json"))["services"]["paused"] == 1
     assert await run(dsn, "resume", "orders") == "service 'orders' is polled again\n"
+    again = json.loads(await run(dsn, "pause", "orders", "orders", "--json"))
+    assert again == [{"name": "orders", "outcome": "paused"}]
     removed = json.loads(await run(dsn, "remove", "orders", "--json"))
     assert removed == [{"name": "orders", "outcome": "removed"}]
     assert "no services" in await run(dsn, "list")
@@ -139,7 +149,10 @@ async def test_a_service_is_quiet_for_a_while(dsn: str, database: Connection) ->
         (["remove", "taken", "nobody"], "there is no service called 'nobody'"),
         (["poll", "nobody"], "nobody"),
         (["events", "--service", "nobody"], "there is no service 'nobody'"),
+        (["quiet", "taken", "400d"], "a service is quiet for a year at most: pause it instead"),
         (["import", "/nowhere/file"], "/nowhere/file: No such file"),
+        (["import", "/"], "/: Is a directory"),
+        (["import", "/dev/zero"], "the file is larger than 64 MiB: split it"),
     ],
 )
 async def test_what_is_refused_is_said_in_one_line(
@@ -159,6 +172,12 @@ async def test_what_is_refused_is_said_in_one_line(
         (["add", "a", "http://a", "--header", "nonsense"], "is no header"),
         (["add", "a", "http://a", "--label", "nonsense"], "is no label"),
         (["add", "a", "http://a", "--mapping", "/nowhere"], "/nowhere: No such file"),
+        (["add", "a", "http://a", "--mapping", "/dev/zero"], "/dev/zero is larger than 64 KiB"),
+        (["add", "x" * 201, "http://a"], "the name of a service has 1 to 200 characters"),
+        (["add", "a", "http://a", "--header", ": b"], "': b' is no header"),
+        (["list", "--label", "=b"], "'=b' is no label"),
+        (["add", "a", "http://a", "--label", "a=b", "--label", "a=c"], "'a' is given twice"),
+        (["add", "a", "http://a", "--header", "a: b", "--header", "a: c"], "'a' is given twice"),
         (["list", "--state", "bad"], "there is no 'bad'"),
         (["events", "--kind", "bad"], "there is no 'bad'"),
         (["quiet", "a", "soon"], "is not a duration"),
@@ -191,6 +210,27 @@ async def test_the_list_shows_at_a_glance_what_is_down_since_when_and_why(
     assert "\x1b" not in text
     assert last == "1 down, 1 up"
     assert "zebra" not in await run(dsn, "list", "--state", "down")
+    cut = (await run(dsn, "list", "--limit", "1")).splitlines()[1:]
+    assert ("orders" in cut[0], cut[1:]) == (
+        True,
+        ["1 down, 1 up; not all are listed: see --limit and --state"],
+    )
+    assert json.loads(await run(dsn, "list", "--limit", "1", "--json"))["more"] is True
+    assert json.loads(await run(dsn, "list", "--limit", "2", "--json"))["more"] is False
+    assert await run(dsn, "list", "--text", "nothing") == "no such services\n"
+
+
+def test_a_file_that_is_no_object_in_utf8_is_refused_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "mapping.json"
+    for body, said in (
+        (b"[1]", "holds no JSON object"),
+        (b"\xff", "is no text in UTF-8"),
+        (b"{", "is not JSON: "),
+        (b"9" * 5000, "has a number with too many digits: write it as a text"),
+    ):
+        file.write_bytes(body)
+        line = fails("monitors", "test", "http://a", "--expect", str(file), code=2)
+        assert f"{file} {said}" in line
 
 
 async def test_a_file_is_stored_as_a_whole_or_not_at_all(
@@ -295,6 +335,12 @@ async def test_a_url_is_tried_without_a_database(service: str, tmp_path: Path) -
     )
     assert [(item["name"], item["healthy"]) for item in found["items"]] == [("db", True)]
     assert "http: it answered 503" in await refused(NOBODY, "test", f"{service}/broken")
+    bad = await asyncio.to_thread(
+        hybrid_runner, "monitors", "test", f"{service}/broken", "--json", HYBRID_RUNNER_DSN=NOBODY
+    )
+    assert (bad.returncode, json.loads(bad.stdout)["failure"], bad.stderr) == (1, "http", "")
+    mapping.write_text('{"status": [404]}')
+    assert "expect" in await refused(NOBODY, "test", f"{service}/health", "--expect", str(mapping))
     assert "address" in await refused(NOBODY, "test", "http://169.254.169.254/latest")
 
 
@@ -319,6 +365,19 @@ async def test_a_poll_is_asked_for_and_waited_for(dsn: str, database: Connection
     await until_fetched(database, asked, 1)
     await database.execute("DELETE FROM hybrid_monitors.asked")
     assert await waits == "the poll of 'orders' has failed: dns: no such name"
+    failed = asyncio.create_task(
+        asyncio.to_thread(
+            hybrid_runner, "monitors", "poll", "orders", "--json", HYBRID_RUNNER_DSN=dsn
+        )
+    )
+    await until_fetched(database, asked, 1)
+    await database.execute("DELETE FROM hybrid_monitors.asked")
+    ended = await failed
+    assert (ended.returncode, json.loads(ended.stdout)["standing"]["failure"]) == (1, "dns")
+    waits = asyncio.create_task(refused(dsn, "poll", "orders"))
+    await until_fetched(database, asked, 1)
+    await database.execute("DELETE FROM hybrid_monitors.services WHERE id = $1", orders)
+    assert await waits == "service 'orders' was removed meanwhile"
 
 
 async def some_events(here: Monitored) -> tuple[int, int]:

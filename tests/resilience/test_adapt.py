@@ -59,6 +59,7 @@ def test_it_settles_where_every_second_look_finds_a_change(every: float) -> None
         ({"shortest": 1, "longest": "x"}, "longest of an Adapt: 'x' is not a duration"),
         ({"shortest": 1, "longest": 2, "factor": 1}, "factor of an Adapt must be more than 1"),
         ({"shortest": 1, "longest": 2, "factor": "2"}, "at most 100, not '2'"),
+        ({"shortest": 1, "longest": 2, "factor": 101}, "at most 100, not 101"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(arguments: dict[str, Any], said: str) -> None:

@@ -100,6 +100,11 @@ def test_the_cooldown_counts_from_the_failure_that_opened_it() -> None:
     assert BREAKER.before(state, after(300))[1]
 
 
+def test_one_of_which_nobody_knows_when_it_opened_counts_from_the_next_failure() -> None:
+    """C2: its state may have been stored by hand"""
+    assert BREAKER.after(BreakerState("open", 10), False, NOON) == opened(11)
+
+
 @pytest.mark.parametrize("opened_at", [None, after(3600), after(10**9)])
 def test_a_clock_that_went_back_does_not_keep_it_open_for_longer(
     opened_at: datetime | None,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from contextlib import suppress
+from datetime import timedelta
 
 import pytest
 
@@ -40,7 +43,7 @@ async def test_what_runs_has_the_grace_to_end(clock: MovedClock) -> None:
     assert (closing.done(), held.running) == (False, 1)
     held.let_go()
     await closing
-    assert (held.cancelled, clock.seconds) == (0, 4)
+    assert (held.cancelled, clock.seconds, clock.timers) == (0, 4, 0)
 
 
 async def test_what_runs_is_cancelled_after_the_grace(clock: MovedClock) -> None:
@@ -76,6 +79,59 @@ async def test_what_ignores_its_cancellation_does_not_hold_up_the_close(
     held.let_go()
     await turn()
     assert held.running == 0
+
+
+async def test_what_was_left_behind_may_fail_later_and_nobody_is_told(
+    clock: MovedClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """E7: asyncio says nothing of an exception that nobody has asked for"""
+    go_on = asyncio.Event()
+
+    async def stubborn() -> None:
+        while not go_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await go_on.wait()
+        raise OSError("late")
+
+    scheduler = AdaptiveScheduler(clock=clock)
+    scheduler.schedule("it", stubborn, 1, at_once=True)
+    await clock.forward(0)
+    closing = asyncio.create_task(scheduler.close(0))
+    await clock.forward(1)
+    await closing
+    caplog.clear()
+    go_on.set()
+    await turn()
+    gc.collect()
+    assert caplog.records == []
+
+
+async def test_what_is_cancelled_has_a_second_to_put_its_things_in_order(
+    clock: MovedClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """E7"""
+    tidied, order = asyncio.Event(), list[str]()
+
+    async def fn() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            clock.call_later(timedelta(seconds=0.9), tidied.set)
+            await tidied.wait()
+            order.append("tidied")
+
+    async def close() -> None:
+        await scheduler.close(0)
+        order.append("closed")
+
+    scheduler = AdaptiveScheduler(clock=clock)
+    scheduler.schedule("it", fn, 1, at_once=True)
+    await clock.forward(0)
+    closing = asyncio.create_task(close())
+    await clock.forward(1)
+    await closing
+    assert order == ["tidied", "closed"]
+    assert "goes on all the same" not in caplog.text
 
 
 async def test_a_close_that_is_cancelled_cancels_what_runs(clock: MovedClock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -108,6 +109,25 @@ async def test_whoever_stops_waiting_takes_no_place(limits: HostLimits, callers:
     await turn()
     await callers.end("a")
     assert callers.began == ["a", "b", "d"]
+
+
+async def test_whoever_stops_waiting_is_forgotten_though_the_place_stays_taken() -> None:
+    """C5: a host that hangs for hours keeps nothing of those who gave up"""
+
+    def futures() -> int:
+        gc.collect()
+        return sum(type(each) is asyncio.Future for each in gc.get_objects())
+
+    limits = HostLimits(per_host=1)
+    with await limits.take("orders"):
+        before = futures()
+        waiting = [asyncio.create_task(limits.take("orders")) for _ in range(100)]
+        await turn()
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait(waiting)
+        del waiting, task
+        assert futures() - before < 10
 
 
 async def test_whoever_is_cancelled_as_he_is_given_the_place_passes_it_on(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from hybrid_runner.resilience import AdaptiveScheduler, BackoffState, Change
 from tests.resilience.loops import Held, Noted
-from tests.support.moved_clock import MovedClock, turn
+from tests.support.moved_clock import MovedClock, MovedTimer, turn
 
 LOST = OSError("no route")
 
@@ -240,6 +241,29 @@ async def test_a_run_that_takes_too_long_is_cancelled_and_has_failed(
     held.let_go()
 
 
+async def test_a_run_that_ends_in_the_moment_of_its_time_out_is_what_it_returned() -> None:
+    """E4: it was done before anybody could cancel it"""
+    loop, timers = asyncio.get_running_loop(), list[Callable[[], None]]()
+
+    class Collected(MovedClock):
+        def call_later(self, delay: timedelta, call: Callable[[], None]) -> MovedTimer:
+            if delay == timedelta(seconds=7):
+                timers.append(call)
+            return super().call_later(delay, call)
+
+    clock = Collected()
+
+    async def fn() -> None:
+        loop.call_soon(timers[0])  # after this turn, in which the run ends, and before the next one
+
+    async with AdaptiveScheduler(clock=clock) as scheduler:
+        scheduler.schedule("it", fn, 1, timeout=7)
+        await clock.forward(1)
+        state = scheduler.backoff_state("it")
+    assert state is not None
+    assert (state.failures, state.last_ok_at) == (0, clock.now())
+
+
 async def test_a_run_that_ends_in_time_leaves_no_timer(
     scheduler: AdaptiveScheduler, clock: MovedClock
 ) -> None:
@@ -279,3 +303,12 @@ async def test_jitter_makes_pauses_longer_or_shorter(
         scheduler.schedule("it", noted, 10, jitter=own)
         await clock.forward(24)
     assert noted.at[:2] == at
+
+
+async def test_a_loops_own_jitter_of_zero_takes_it_out(clock: MovedClock) -> None:
+    """E8"""
+    noted = Noted(clock)
+    async with AdaptiveScheduler(clock=clock, jitter=0.2, chance=lambda: 1.0) as scheduler:
+        scheduler.schedule("it", noted, 10, jitter=0)
+        await clock.forward(20)
+    assert noted.at == [10, 20]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from hybrid_runner import ConfigurationError
+from hybrid_runner import ConfigurationError, RunnerError
 from hybrid_runner.resilience import Adapt, AdaptiveScheduler, Breaker, Change
 from tests.resilience.loops import Noted
-from tests.support.moved_clock import MovedClock
+from tests.support.moved_clock import MovedClock, MovedTimer
 
 LOST = OSError("no route")
 
@@ -80,6 +82,30 @@ async def test_a_resume_does_not_wake_a_loop_whose_breaker_is_open(
     assert noted.at == [1]
     await clock.forward(0.1)
     assert noted.at == [1, 61]
+
+
+async def test_a_timer_that_goes_off_a_moment_before_the_cooldown_is_over_is_set_again() -> None:
+    """E8: an event loop's timers may be early by what its clock cannot tell apart"""
+
+    class Early(MovedClock):
+        by = timedelta(0)
+
+        def call_later(self, delay: timedelta, call: Callable[[], None]) -> MovedTimer:
+            return super().call_later(max(timedelta(0), delay - self.by), call)
+
+    early = Early()
+    noted = Noted(early, False)
+    async with AdaptiveScheduler(clock=early) as scheduler:
+        scheduler.schedule("it", noted, 1, breaker=Breaker(failures=1, cooldown="10s"))
+        await early.forward(0.5)
+        early.by = timedelta(milliseconds=1)
+        await early.forward(0.5)
+        early.by = timedelta(0)
+        await early.forward(10)
+        state = scheduler.backoff_state("it")
+    assert noted.at == [1, 11]
+    assert state is not None
+    assert state.failures == 2
 
 
 async def test_a_skipped_run_is_no_probe(
@@ -221,6 +247,56 @@ async def test_changes_of_state_are_logged(
     assert vars(caplog.records[1])["event"] == "scheduler.failing"
 
 
+async def test_the_first_failure_is_told_also_if_it_changes_no_pause(
+    clock: MovedClock, changes: list[Change]
+) -> None:
+    """E8"""
+    noted = Noted(clock, False, False, True)
+    async with AdaptiveScheduler(clock=clock, cap=1, on_change=changes.append) as scheduler:
+        scheduler.schedule("it", noted, 1)
+        await clock.forward(3)
+    told = [(change.what, change.failures) for change in changes if change.name]
+    assert told == [("scheduled", 0), ("failing", 1), ("recovered", 2)]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_traced"),
+    [(OSError("lost"), True), (TimeoutError(), False), (RunnerError("lost"), False)],
+    ids=repr,
+)
+async def test_where_it_failed_is_logged_once_for_failures_that_nobody_has_foreseen(
+    scheduler: AdaptiveScheduler,
+    clock: MovedClock,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    is_traced: bool,
+) -> None:
+    """E8: with the first of them in a row"""
+    scheduler.schedule("it", Noted(clock, error), 1, breaker=Breaker(failures=1, cooldown="1s"))
+    await clock.forward(3)
+    lines = [
+        (vars(record)["event"], vars(record)["failures"], bool(record.exc_info))
+        for record in caplog.records
+        if record.levelno == logging.WARNING
+    ]
+    assert lines == [
+        ("scheduler.failing", 1, is_traced),
+        ("scheduler.breaker", 1, False),
+        ("scheduler.failing", 2, False),
+        ("scheduler.breaker", 2, False),
+    ]
+    assert {vars(record)["loop"] for record in caplog.records} == {"it"}
+
+
+async def test_a_line_of_the_log_is_bounded_whatever_a_run_raises(
+    scheduler: AdaptiveScheduler, clock: MovedClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """E8"""
+    scheduler.schedule("it", Noted(clock, RunnerError("x" * 100_000)), 1)
+    await clock.forward(1)
+    assert [len(record.message) for record in caplog.records] == [1000]
+
+
 async def test_a_listener_that_raises_stops_nothing(
     clock: MovedClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -277,6 +353,7 @@ async def test_a_run_has_the_context_of_whoever_scheduled_it(
         ({"breaker": 10}, r"breaker must be Breaker\(…\) or None, not 10"),
         ({"adapt": "5s"}, r"adapt must be Adapt\(…\) or None, not '5s'"),
         ({"adapt": Adapt("2s", "9s")}, "interval must be within that of adapt, 2s to 9s, not 1s"),
+        ({"adapt": Adapt("0.1s", "0.5s")}, r"interval must be .* adapt, 0\.1s to 0\.5s, not 1s"),
         ({"while_paused": 0}, "while_paused must be more than zero"),
         ({"timeout": -1}, "timeout must be more than zero"),
         ({"timeout": "x"}, "timeout: 'x' is not a duration"),
@@ -291,6 +368,14 @@ async def test_a_bad_argument_of_schedule_is_refused_in_one_line_that_names_it(
         scheduler.schedule(**{**usual, **arguments})
     assert "\n" not in str(refused.value)
     assert scheduler.backoff_state("it") is None
+
+
+async def test_the_limits_of_what_may_be_given_may_be_given(clock: MovedClock) -> None:
+    """E1, E8"""
+    async with AdaptiveScheduler(clock=clock, cap=1000, factor=1000) as scheduler:
+        scheduler.schedule("x" * 200, lambda: None, 1, adapt=Adapt("1ms", "1s", factor=100))
+        scheduler.schedule("y", lambda: None, "1ms", adapt=Adapt("1ms", "1s"), jitter=0.999)
+        assert clock.timers == 2
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from hybrid_runner.resilience import AdaptiveScheduler
+from hybrid_runner.resilience import AdaptiveScheduler, Change
 from tests.resilience.loops import Held, Noted
 from tests.support.moved_clock import MovedClock, turn
 
@@ -175,6 +177,65 @@ async def test_a_pause_within_the_stagger_ends_it(
     assert [noted.at for noted in loops] == [[20], [20.15], [25.2]]
 
 
+async def test_a_second_pause_or_resume_changes_nothing_and_is_not_told(
+    scheduler: AdaptiveScheduler, clock: MovedClock, changes: list[Change]
+) -> None:
+    """E5: loops that wait for their turn after the first resume keep it"""
+    loops = [Noted(clock) for _ in range(3)]
+    for number, noted in enumerate(loops):
+        scheduler.schedule(f"loop {number}", noted, 10)
+    scheduler.resume()
+    scheduler.pause()
+    scheduler.pause()
+    await clock.forward(20)
+    scheduler.resume()
+    await clock.forward(0.05)
+    scheduler.resume()
+    await clock.forward(1)
+    assert [noted.at for noted in loops] == [[20], [20.15], [20.3]]
+    assert [change.what for change in changes[3:]] == ["paused", "resumed"]
+
+
+async def test_loops_that_were_to_run_at_once_in_a_pause_take_their_turns_on_resume(
+    scheduler: AdaptiveScheduler, clock: MovedClock
+) -> None:
+    """E5: they missed that run, and are no burst"""
+    loops = [Noted(clock), Noted(clock)]
+    scheduler.pause()
+    for number, noted in enumerate(loops):
+        scheduler.schedule(f"loop {number}", noted, 10, at_once=True)
+    await clock.forward(5)
+    scheduler.resume()
+    await clock.forward(1)
+    assert [noted.at for noted in loops] == [[5], [5.15]]
+
+
+async def test_what_is_stale_is_so_by_its_interval_whatever_the_jitter_made_of_it(
+    clock: MovedClock,
+) -> None:
+    """E5: jitter moves the timer, and not when a loop is stale"""
+    noted = Noted(clock)
+    async with AdaptiveScheduler(clock=clock, jitter=0.2, chance=lambda: 1.0) as scheduler:
+        scheduler.schedule("it", noted, 10)
+        await clock.forward(13)
+        scheduler.pause()
+        await clock.forward(9.5)
+        scheduler.resume()
+        await clock.forward(0)
+    assert noted.at == [12, 22.5]
+
+
+async def test_a_loop_that_goes_on_while_paused_is_never_faster_than_its_backoff(
+    scheduler: AdaptiveScheduler, clock: MovedClock
+) -> None:
+    """E5: a pause makes slower, not faster"""
+    noted = Noted(clock, False)
+    scheduler.schedule("it", noted, 10, while_paused=1)
+    scheduler.pause()
+    await clock.forward(70)
+    assert noted.at == [10, 30, 70]
+
+
 async def test_the_stagger_can_be_set(clock: MovedClock) -> None:
     """E5"""
     loops = [Noted(clock), Noted(clock)]
@@ -237,6 +298,40 @@ async def test_a_reset_forgets_the_failures_and_the_next_run_is_after_one_interv
     assert (state.failures, state.multiplier) == (0, 1)
     await clock.forward(9)
     assert noted.at == [10, 30, 40]
+
+
+async def test_a_reset_of_what_has_not_failed_changes_nothing(
+    clock: MovedClock, changes: list[Change]
+) -> None:
+    """E7: its timer neither"""
+    noted = Noted(clock)
+    async with AdaptiveScheduler(
+        clock=clock, jitter=0.2, chance=lambda: 1.0, on_change=changes.append
+    ) as scheduler:
+        scheduler.schedule("it", noted, 10)
+        before = scheduler.backoff_state("it")
+        assert scheduler.reset_backoff("it")
+        assert scheduler.backoff_state("it") == before
+        await clock.forward(12)
+    assert noted.at == [12]
+    assert [change.what for change in changes] == ["scheduled", "closed"]
+
+
+async def test_while_it_runs_nobody_knows_when_it_runs_next(
+    scheduler: AdaptiveScheduler, clock: MovedClock
+) -> None:
+    """E7: that counts from its end"""
+    held = Held(clock)
+    scheduler.schedule("held", held, 10, at_once=True)
+    await clock.forward(1)
+    state = scheduler.backoff_state("held")
+    assert state is not None
+    assert state.next_at is None
+    held.let_go()
+    await turn()
+    state = scheduler.backoff_state("held")
+    assert state is not None
+    assert state.next_at == clock.now() + timedelta(seconds=10)
 
 
 async def test_a_reset_of_what_failed_long_ago_runs_it_now(

@@ -43,6 +43,7 @@ class MovedClock:
         return self._now
 
     def call_later(self, delay: timedelta, call: Callable[[], None]) -> MovedTimer:
+        assert delay >= timedelta(0), "no clock can call before now"
         timer = MovedTimer(call)
         heapq.heappush(self._timers, (self._now + delay, next(self._numbers), timer))
         return timer

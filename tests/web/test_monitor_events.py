@@ -34,11 +34,13 @@ async def test_a_reader_sees_what_happens_from_then_on(dsn: str, database: Conne
     await here.event("service:started", 1)
     async with served(dsn) as client, client.events("/monitors/events") as seen:
         number = await here.event(
-            "service:down", 1, {"error": "http://secret.example", "since": "x"}
+            "service:down",
+            1,
+            {"error": "http://secret.example", "warnings": ["secret"], "since": "x"},
         )
         one = await seen.next()
     assert (one.name, one.id, one.data["serviceName"]) == ("service:down", str(number), "orders")
-    assert "error" not in one.data
+    assert "secret" not in str(one.data)
     assert one.data["id"] == number
 
 
@@ -68,6 +70,53 @@ async def test_who_comes_back_misses_none_and_sees_none_twice(
             numbers.append(await here.event("service:up", 1))
             rest.append(await seen.next())
     assert [int(str(one.id)) for one in [*first, *rest]] == numbers[5:]
+
+
+async def test_a_reader_that_leaves_takes_nothing_from_the_others(
+    dsn: str, database: Connection
+) -> None:
+    here = await monitored(database)
+    async with served(dsn) as client, client.events("/monitors/events") as stays:
+        async with client.events("/monitors/events") as leaves:
+            first = await here.event("service:down", 1)
+            assert [(await each.next()).id for each in (stays, leaves)] == [str(first)] * 2
+        second = await here.event("service:up", 1)
+        assert (await stays.next()).id == str(second)
+
+
+async def test_who_comes_when_nobody_reads_sees_what_happens_from_then_on(
+    dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those before had seen less."""
+    monkeypatch.setattr("hybrid_runner.web.database.LINGER", 0.0)
+    here = await monitored(database)
+    async with served(dsn) as client:
+        async with client.events("/monitors/events") as seen:
+            await here.event("service:down", 1)
+            await seen.next()
+        await until_fetched(database, SESSIONS, 0)
+        await here.event("service:down", 2)
+        async with client.events("/monitors/events") as seen:
+            number = await here.event("service:up", 3)
+            assert (await seen.next()).id == str(number)
+
+
+async def test_what_was_seen_last_is_a_number_and_a_head_takes_no_place(
+    dsn: str, database: Connection
+) -> None:
+    await monitored(database)
+    async with served(dsn, http_readers=1) as client:
+        for text in ("x", "-1", "9" * 19):
+            async with client.session.get(
+                "/monitors/events", headers={"Last-Event-ID": text}
+            ) as response:
+                body = await response.json()
+                assert (response.status, "Last-Event-ID is the id" in body["error"]) == (400, True)
+        for _ in range(3):
+            async with client.session.head("/monitors/events") as response:
+                assert (response.status, response.content_type) == (200, "text/event-stream")
+        async with client.events("/monitors/events"):
+            pass
 
 
 async def test_what_the_table_no_longer_has_is_counted(dsn: str, database: Connection) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hybrid_runner.storage import monitor_view_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.web.pages.monitors import HIDDEN, HIDDEN_OF_DEPENDENCY, HIDDEN_OF_LINE
 from tests.support.logins import Login, Logins
@@ -65,6 +66,55 @@ async def test_the_list_begins_with_what_is_down_and_counts_all(
     assert body["more"] is False
 
 
+async def test_a_list_that_is_cut_off_says_that_there_are_more(
+    dsn: str, database: Connection
+) -> None:
+    await some(database)
+    async with served(dsn) as client:
+        for query, listed, more in (
+            ("limit=4", 4, True),
+            ("limit=5", 5, False),
+            ("limit=2&offset=3", 2, False),
+        ):
+            _, body = await client.get(f"/monitors?{query}")
+            assert (len(body["listed"]), body["more"]) == (listed, more)
+
+
+@pytest.mark.parametrize("name", ["x" * 201, "a%00b", "%ED%A0%80", "%FF", "nobody"])
+@pytest.mark.parametrize("rest", ["", "/history", "/poll"])
+async def test_what_is_the_name_of_no_service_is_not_found(
+    dsn: str, database: Connection, name: str, rest: str
+) -> None:
+    await monitored(database)
+    async with served(dsn, http_token=TOKEN) as client:
+        status, body = await asked(
+            client, f"/monitors/{name}{rest}", "POST" if rest == "/poll" else "GET"
+        )
+    assert status == 404
+    assert "there is no service" in body["error"]
+    assert len(body["error"]) < 400
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/monitors/x?limit=1", "there is no 'limit' here: ask without parameters"),
+        ("/monitors/x/history?state=up", "here: there is dependency, hours, limit"),
+        ("/monitors/x/history?hours=0", "hours: use a whole number 1 to 2160"),
+        ("/monitors/x/history?dependency=%00", "dependency: at most 500 characters, and no NUL"),
+        ("/monitors/events?limit=1", "here: there is kind, service, suppressed"),
+        ("/monitors/events?suppressed=yes", "suppressed: use true or false"),
+    ],
+)
+async def test_what_a_page_does_not_know_is_refused_in_one_line(
+    dsn: str, database: Connection, path: str, reason: str
+) -> None:
+    await monitored(database)
+    async with served(dsn) as client:
+        status, body = await client.get(path)
+    assert (status, reason in body["error"], "\n" in body["error"]) == (400, True, False)
+
+
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -96,7 +146,7 @@ async def test_what_is_listed_can_be_chosen(
         ("offset=-1", "offset: use a whole number"),
         ("label=team", "label: write it as name=value"),
         ("text=%00", "text: at most 500 characters, and no NUL"),
-        ("colour=red", "there is no 'colour' here"),
+        ("colour=red", "there is no 'colour' here: there is host, label, limit, offset, state, te"),
     ],
 )
 async def test_what_cannot_be_asked_is_refused_in_one_line(
@@ -203,6 +253,42 @@ async def test_the_history_has_errors_newest_first_and_percentiles_by_hour(
     assert [row["recovered"] for row in one["errors"]] == [True, False]
     assert len(one["hours"]) == 1
     assert (none["errors"], none["hours"], bad) == ([], [], 400)
+
+
+async def test_the_history_is_as_long_as_asked_for(dsn: str, database: Connection) -> None:
+    here = await monitored(database)
+    orders = await here.up("orders")
+    redis = await here.depends(orders, "redis")
+    for minutes in (1, 2, 100, 1500):
+        await database.execute(ERROR, orders, redis, minutes, '{"code": 1}', "it is broken")
+    for hours in (2, 30):
+        await database.execute(HOUR.replace("now()", f"now() - interval '{hours} h'"), redis)
+    async with served(dsn) as client:
+        for query, errors, lines in (
+            ("", 3, 1),
+            ("?hours=1", 2, 0),
+            ("?hours=48", 4, 2),
+            ("?hours=48&limit=1", 1, 1),
+        ):
+            _, body = await client.get(f"/monitors/orders/history{query}")
+            assert (len(body["errors"]), len(body["hours"])) == (errors, lines), query
+
+
+async def test_where_monitors_are_absent_one_look_is_enough_for_all_who_ask(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    async def look(_: object) -> bool:
+        nonlocal looks
+        looks += 1
+        return False
+
+    monkeypatch.setattr(monitor_view_calls, "has_monitors", look)
+    async with served(dsn, http_status="all") as client:
+        for path in ("/monitors", "/monitors/x", "/status", "/monitors/events") * 3:
+            assert (await client.get(path))[0] == 404
+    assert looks == 1
 
 
 async def test_a_poll_can_be_asked_for_with_the_token_once(dsn: str, database: Connection) -> None:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from datetime import timedelta
+from functools import partial
 
+import pytest
+
+from hybrid_runner.resilience import AdaptiveScheduler
+from hybrid_runner.worker import tasks as module
 from hybrid_runner.worker.tasks import Tasks
+from tests.support.moved_clock import MovedClock
 
 SOON = timedelta(milliseconds=1)
 
@@ -29,6 +36,40 @@ async def test_what_is_called_again_and_again_goes_on_after_a_failure_and_a_canc
     await often.wait()
     await tasks.end("")
     assert len(calls) >= 3
+
+
+async def test_what_is_called_again_and_again_is_not_called_less_often_while_it_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """E2: a lease does not wait for eight intervals; the backoff is taken out of these loops."""
+    clock = MovedClock()
+    monkeypatch.setattr(module, "AdaptiveScheduler", partial(AdaptiveScheduler, clock=clock))
+    tasks, calls = Tasks(lambda: "one"), list[float]()
+
+    def call() -> bool:
+        calls.append(clock.seconds)
+        raise OSError("lost")
+
+    tasks.every("it", timedelta(seconds=1), call)
+    await clock.forward(6)
+    await tasks.end("")
+    assert calls == [1, 2, 3, 4, 5, 6]
+
+
+async def test_what_is_called_again_and_again_knows_nothing_of_whoever_asked_for_it() -> None:
+    """A trace that was current when the worker started would have all its heartbeats."""
+    variable = ContextVar("variable", default="nothing")
+    tasks, seen, called = Tasks(lambda: "one"), list[str](), asyncio.Event()
+
+    def call() -> None:
+        seen.append(variable.get())
+        called.set()
+
+    variable.set("a request")
+    tasks.every("it", SOON, call)
+    await called.wait()
+    await tasks.end("")
+    assert seen[0] == "nothing"
 
 
 async def test_nothing_is_called_again_after_the_end() -> None:

@@ -10,12 +10,14 @@ from hybrid_runner.cli.json_arguments import read_json
 from hybrid_runner.cli.parsing import Parser, checked, positive_duration, whole
 
 LONGEST_NAME = 200
+_LARGEST = 64 * 1024
+"""Characters of a file; what is stored of a service has as many bytes at most."""
 
 
 @checked
 def service_name(text: str) -> str:
     """The name of a service, which may be nearly anything."""
-    if not 1 <= len(text) <= LONGEST_NAME or "\x00" in text:
+    if not 1 <= len(text) <= LONGEST_NAME:
         raise ValueError(f"the name of a service has 1 to {LONGEST_NAME} characters")
     return text
 
@@ -42,11 +44,14 @@ def header(text: str) -> tuple[str, str]:
 def json_file(text: str) -> dict[str, Any]:
     """An object in a file."""
     try:
-        said = Path(text).read_text(encoding="utf-8")
+        with Path(text).open(encoding="utf-8") as file:
+            said = file.read(_LARGEST + 1)
     except OSError as error:
         raise ValueError(f"{text}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{text} is no text in UTF-8") from None
+    if len(said) > _LARGEST:
+        raise ValueError(f"{text} is larger than {_LARGEST >> 10} KiB")
     value = read_json(said, text)
     if not isinstance(value, dict):
         raise ValueError(f"{text} holds no JSON object")  # noqa: TRY004  # `checked` wants it
@@ -123,6 +128,15 @@ def given_fields(arguments: argparse.Namespace) -> dict[str, Any]:
         "depends_on",
     )
     fields = {name: getattr(arguments, name) for name in plain}
-    fields["headers"] = dict(arguments.header) if arguments.header else None
-    fields["labels"] = dict(arguments.label) if arguments.label else None
+    fields["headers"] = _by_name(arguments, "header")
+    fields["labels"] = _by_name(arguments, "label")
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _by_name(arguments: argparse.Namespace, option: str) -> dict[str, str] | None:
+    found: dict[str, str] = {}
+    for name, value in getattr(arguments, option) or ():
+        if name in found:
+            arguments.parser.error(f"argument --{option}: {name[:60]!r} is given twice")
+        found[name] = value
+    return found or None

@@ -63,7 +63,7 @@ async def switch(arguments: argparse.Namespace, what: str) -> int:
         for name in names:
             await change(connection, name)
     if arguments.json:
-        print_json([{"name": name, "outcome": f"{what}d".replace("ee", "e")} for name in names])
+        print_json([{"name": name, "outcome": f"{what}d"} for name in names])
     else:
         for name in names:
             print(f"service {_quoted(name)} {_SAID[what]}")

@@ -16,13 +16,15 @@ from hybrid_runner.cli.output import as_text, in_colour, paint
 from hybrid_runner.display import moment_text, one_line
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable, RunnerError
 from hybrid_runner.model.monitor_views import MOST_EVENTS, MonitorEvent
+from hybrid_runner.policy.intervals import GrowingPause
 from hybrid_runner.storage import monitor_view_calls
 from hybrid_runner.storage.connections.connection import Connection
 
 LOOK: Final = 0.3
 """Seconds between two looks for new events."""
 _LAMP: Final = timedelta(seconds=6)
-_LONGEST_PAUSE: Final = 5.0
+_OUTAGE: Final = GrowingPause(timedelta(seconds=2 * LOOK), timedelta(seconds=5), 2)
+"""Postgres does not answer."""
 _COLOURS: Final = {
     "service:down": "red",
     "poll:error": "red",
@@ -71,7 +73,7 @@ async def listen(arguments: argparse.Namespace) -> int:
                     file=sys.stderr,
                 )
             failures += 1
-            await asyncio.sleep(min(_LONGEST_PAUSE, LOOK * 2**failures))
+            await asyncio.sleep(_OUTAGE.after(failures).total_seconds())
 
 
 async def _wish_of(arguments: argparse.Namespace, connection: Connection) -> Wish:
@@ -86,19 +88,29 @@ async def _wish_of(arguments: argparse.Namespace, connection: Connection) -> Wis
 
 
 async def _print_past(arguments: argparse.Namespace, connection: Connection, wish: Wish) -> int:
-    """Print what was; the id of the last event."""
+    """Print what was; the id of the event behind which it goes on."""
     if arguments.after is not None:
-        events = await monitor_view_calls.events_after(connection, arguments.after)
-        taken = [one for one in events if wish.takes(one)][: arguments.limit]
-        _print(taken, as_json=arguments.json)
-        if arguments.follow and len(taken) < arguments.limit:
-            return events[-1].id if events else arguments.after
-        return taken[-1].id if taken else arguments.after
+        return await _print_after(arguments, connection, wish)
     newest = await monitor_view_calls.newest_event(connection)
-    events = await monitor_view_calls.newest_events(connection, MOST_EVENTS)
-    taken = [one for one in events if wish.takes(one)]
-    _print(taken[len(taken) - arguments.limit :] if arguments.limit else [], as_json=arguments.json)
-    return max(newest, events[-1].id if events else 0)
+    found, taken = await monitor_view_calls.newest_events(connection), list[MonitorEvent]()
+    newest = max(newest, found[-1].id if found else 0)
+    while found and len(taken) < arguments.limit:
+        taken = [one for one in found if wish.takes(one)] + taken
+        first = found[0].id  # ids are dense: what is before it are so many
+        before = await monitor_view_calls.events_after(connection, first - MOST_EVENTS - 1)
+        found = [one for one in before if one.id < first]
+    _print(taken[max(0, len(taken) - arguments.limit) :], as_json=arguments.json)
+    return newest
+
+
+async def _print_after(arguments: argparse.Namespace, connection: Connection, wish: Wish) -> int:
+    at, left = arguments.after, arguments.limit
+    while left and (found := await monitor_view_calls.events_after(connection, at)):
+        taken = [one for one in found if wish.takes(one)][:left]
+        _print(taken, as_json=arguments.json)
+        left -= len(taken)
+        at = found[-1].id if left else taken[-1].id
+    return int(at)
 
 
 async def _go_on(arguments: argparse.Namespace, connection: Connection, wish: Wish, at: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hybrid_runner.cli.monitors.definitions import Definition, read_definitions
+from hybrid_runner.cli.monitors.definitions import LARGEST, Definition, read_definitions
 from hybrid_runner.cli.monitors.session import monitored
 from hybrid_runner.cli.output import counted, print_json
 from hybrid_runner.errors import ConfigurationError, ValueRefused
@@ -101,7 +101,10 @@ def _at(one: Definition, error: Exception) -> ConfigurationError:
 
 def _text_of(name: str) -> str:
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        if name == "-":
+            return sys.stdin.read(LARGEST + 1)
+        with Path(name).open(encoding="utf-8") as file:
+            return file.read(LARGEST + 1)
     except UnicodeDecodeError:
         raise ConfigurationError(f"{name} is no text in UTF-8") from None
     except OSError as error:

@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from aiohttp import web
 
 from hybrid_runner.errors import DatabaseError, RunnerError
+from hybrid_runner.resilience.coalescing import Coalescing
 from hybrid_runner.storage import monitor_view_calls
 from hybrid_runner.web.database import PageConnection
 from hybrid_runner.web.pages.jobs import unavailable
@@ -26,6 +27,7 @@ class MonitorAccess:
 
     def __init__(self, connection: PageConnection) -> None:
         self._connection = connection
+        self._looks = Coalescing()
         self._is_installed = False
         self._looked_at = -math.inf
 
@@ -35,12 +37,15 @@ class MonitorAccess:
             return
         if time.monotonic() - self._looked_at >= _LOOK_AGAIN:
             try:
-                self._is_installed = await monitor_view_calls.has_monitors(self._connection)
+                await self._looks.run("monitors", self._look)
             except RunnerError as error:
                 raise unavailable(error) from None
-            self._looked_at = time.monotonic()
         if not self._is_installed:
             raise web.HTTPNotFound(reason=_ABSENT)
+
+    async def _look(self) -> None:
+        self._is_installed = await monitor_view_calls.has_monitors(self._connection)
+        self._looked_at = time.monotonic()
 
     def refused(self, error: RunnerError) -> web.HTTPException:
         """What is answered when the database refuses, or does not answer. Monitors may have been
@@ -70,9 +75,8 @@ def unknown_service(name: str) -> web.HTTPNotFound:
 def only_queries(request: web.Request, known: AbstractSet[str]) -> None:
     """400 for what is not known here."""
     if unknown := set(request.query) - known:
-        raise web.HTTPBadRequest(
-            reason=f"there is no {min(unknown)[:60]!r} here: there is {', '.join(sorted(known))}"
-        )
+        there = f"there is {', '.join(sorted(known))}" if known else "ask without parameters"
+        raise web.HTTPBadRequest(reason=f"there is no {min(unknown)[:60]!r} here: {there}")
 
 
 def flag_in(request: web.Request, name: str) -> bool:

@@ -47,7 +47,7 @@ class StatusPage:
 
 def html_of(page: StatusPage) -> str:
     """The whole page."""
-    tone, headline, detail = verdict(page.services)
+    tone, headline, detail = verdict(page.services, has_more=page.has_more)
     return "".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
@@ -77,10 +77,10 @@ def tone_of(service: PublicService) -> Tone:
             return other
 
 
-def verdict(services: Sequence[PublicService]) -> tuple[str, str, str]:
+def verdict(services: Sequence[PublicService], *, has_more: bool = False) -> tuple[str, str, str]:
     """The tone of the page, its headline, and a sentence below it."""
     counts = Counter(map(tone_of, services))
-    total = len(services)
+    total = len(services) + has_more
     if not total:
         return "calm", "Nothing is monitored", "No service is shown here."
     detail = _sentence(counts)

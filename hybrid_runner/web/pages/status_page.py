@@ -4,7 +4,6 @@ the setting `http_status` says what it may show.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from base64 import b64encode
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from hashlib import sha256
 from aiohttp import web
 
 from hybrid_runner.errors import RunnerError
+from hybrid_runner.resilience.coalescing import Coalescing
 from hybrid_runner.storage import monitor_view_calls
 from hybrid_runner.web.database import PageConnection
 from hybrid_runner.web.pages.monitor_access import MonitorAccess
@@ -36,7 +36,9 @@ HEADERS = {
 
 
 class PublicPage:
-    """It is made at most once in five seconds, however many ask."""
+    """It is made at most once in five seconds, however many ask; who asks while it is made, or
+    while Postgres does not answer, waits for the same answer as the others.
+    """
 
     def __init__(
         self, connection: PageConnection, monitors: MonitorAccess, shown: str | None
@@ -44,29 +46,28 @@ class PublicPage:
         self._connection = connection
         self._monitors = monitors
         self._shown = shown
-        self._making = asyncio.Lock()
+        self._making = Coalescing()
         self._body = b""
         self._made_at = float("-inf")
 
     async def page(self, _request: web.Request) -> web.Response:
         """The page; 404 where it is off."""
-        if self._shown is None:
+        if (shown := self._shown) is None:
             raise web.HTTPNotFound(reason=_OFF)
         await self._monitors.require()
-        async with self._making:
-            if time.monotonic() - self._made_at >= _FRESH:
-                try:
-                    self._body = await self._make(self._shown)
-                except RunnerError as error:
-                    raise self._monitors.refused(error) from None
-                self._made_at = time.monotonic()
+        if time.monotonic() - self._made_at >= _FRESH:
+            try:
+                await self._making.run("page", lambda: self._make(shown))
+            except RunnerError as error:
+                raise self._monitors.refused(error) from None
         return web.Response(body=self._body, headers=HEADERS)
 
-    async def _make(self, shown: str) -> bytes:
+    async def _make(self, shown: str) -> None:
         name, _, value = shown.partition("=")
         label = None if shown == "all" else (name.strip(), value.strip())
         services = await monitor_view_calls.public_services(self._connection, label, MOST_SHOWN + 1)
         page = StatusPage(
             services[:MOST_SHOWN], has_more=len(services) > MOST_SHOWN, at=datetime.now(UTC)
         )
-        return html_of(page).encode("utf-8", "replace")
+        self._body = html_of(page).encode()
+        self._made_at = time.monotonic()

@@ -9,7 +9,15 @@ SELECT
 FROM (
     SELECT
         w.id, w.name, w.state, w.since,
-        array_position(ARRAY['down', 'unknown', 'maintenance', 'up'], w.state) AS rank
+        CASE w.state
+            WHEN 'down' THEN 1
+            WHEN 'maintenance' THEN 3
+            WHEN 'unknown' THEN 4
+            ELSE CASE WHEN EXISTS (
+                SELECT FROM hybrid_monitors.dependencies AS p
+                WHERE p.service_id = w.id AND NOT p.healthy
+            ) THEN 2 ELSE 5 END
+        END AS rank
     FROM hybrid_monitors.overview AS w
     WHERE w.state <> 'paused' AND ($1::text IS NULL OR w.labels ->> $1::text = $2::text)
     ORDER BY rank, w.name COLLATE "C"
