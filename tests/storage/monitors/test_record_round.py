@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hybrid_runner.model.monitors import (
+    Decision,
     ErrorEntry,
     Event,
     Item,
@@ -16,7 +17,7 @@ from hybrid_runner.model.monitors import (
     Standing,
     Subscription,
 )
-from hybrid_runner.storage import service_calls
+from hybrid_runner.storage import monitor_calls, service_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.monitored import add, dependency, good, one, play, stored
 
@@ -26,8 +27,13 @@ EVENTS = (
 PAGER = Subscription("status:change", "monitors.on:status:change:page", "monitors-events", 7)
 
 
-async def test_what_is_decided_is_what_the_next_round_is_given(monitored: Connection) -> None:
+@pytest.mark.parametrize("polls_before", [0, 1])
+async def test_what_is_decided_is_what_the_next_round_is_given(
+    monitored: Connection, polls_before: int
+) -> None:
     played, service, decision = await one(monitored)
+    for _ in range(polls_before):
+        await played.record([decision])
     now = decision.after.due_at
     after = Standing(
         due_at=now - timedelta(minutes=1),
@@ -53,6 +59,10 @@ async def test_what_is_decided_is_what_the_next_round_is_given(monitored: Connec
     await played.record([replace(decision, after=after)])
     [service] = (await played.take()).services
     assert service.standing == replace(after, latency_ms=2**31 - 1)
+    usual = replace(decision.after, due_at=after.due_at)
+    await played.record([replace(decision, after=usual)])
+    [service] = (await played.take()).services
+    assert service.standing == usual
 
 
 @pytest.mark.parametrize(
@@ -89,6 +99,79 @@ async def test_nothing_is_stored_of_a_poll_of_an_older_address_or_of_a_service_t
     )
 
 
+async def test_what_is_dropped_of_one_service_is_stored_of_the_others(
+    monitored: Connection,
+) -> None:
+    """Section 7: the result of an older address is dropped, and nothing else."""
+    await add(monitored, "a")
+    await add(monitored, "b")
+    played = await play(monitored)
+    taken = await played.take()
+
+    def found(healthy: str, *, gone: tuple[str, ...] = ()) -> list[Decision]:
+        return [
+            replace(
+                good(each, taken.now),
+                dependencies=(stored(Item("db", healthy=True, type=healthy), each.id),),
+                errors=(
+                    ErrorEntry(each.id, None, 1, healthy),
+                    ErrorEntry(each.id, "db", healthy, healthy),
+                ),
+                latencies=(Latency(each.id, "db", 3),),
+                events=(Event("status:change", each.id, {}),),
+                gone=gone,
+            )
+            for each in taken.services
+        ]
+
+    both = {each.name: each.id for each in taken.services}
+    await played.record([replace(each, gone=()) for each in found("first")], last=False)
+    more = [
+        stored(Item("cache", healthy=True), service_id, status_changed=True)
+        for service_id in both.values()
+    ]
+    await played.record(
+        [replace(good(each, taken.now), dependencies=tuple(more)) for each in taken.services[:1]],
+        last=False,
+    )
+    await monitored.execute(
+        "UPDATE hybrid_monitors.services SET url = url || 'new' WHERE name = 'a'"
+    )
+    recorded = await played.record(found("second", gone=("cache",)), subscriptions=[PAGER])
+    assert len(recorded.event_ids) == 1
+    known = await monitor_calls.dependencies_of(monitored, [*both.values()])
+    assert {name: (one.item.type, one.last_error) for name, one in known[both["a"]].items()} == {
+        "db": ("first", "first"),
+        "cache": ("other", None),
+    }
+    assert {name: one.item.type for name, one in known[both["b"]].items()} == {"db": "second"}
+    counts = (
+        "SELECT service_id, count(*) FROM hybrid_monitors.{} GROUP BY 1 ORDER BY 1",
+        "SELECT d.service_id, count(*) FROM hybrid_monitors.latency_history AS l JOIN"
+        " hybrid_monitors.dependencies AS d ON d.id = l.dependency_id GROUP BY 1 ORDER BY 1",
+    )
+    for query, count in (
+        (counts[0].format("errors"), 2),
+        (counts[0].format("events"), 1),
+        (counts[1], 1),
+    ):
+        rows = await monitored.fetch(query)
+        assert [tuple(row) for row in rows] == [(both["a"], count), (both["b"], 2 * count)], query
+
+
+async def test_the_round_of_one_host_says_nothing_of_services_of_another(
+    monitored: Connection,
+) -> None:
+    """Whatever its worker believes: at most five ask a host, and one decides."""
+    await add(monitored, "a")
+    await add(monitored, "b", "http://b.internal/")
+    here, there = await play(monitored), await play(monitored, "b.internal")
+    taken = await there.take()
+    await here.take()
+    await here.record([good(each, taken.now) for each in taken.services])
+    assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.standings") == 0
+
+
 async def test_a_stop_is_told_once_whichever_round_is_first(monitored: Connection) -> None:
     moved = await add(monitored, "moved")
     here = await play(monitored)
@@ -117,6 +200,17 @@ async def test_a_service_that_is_resumed_before_its_stop_is_stored_goes_on(
     )
     assert recorded.event_ids == ()
     assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.standings") == 1
+
+
+async def test_a_service_that_is_paused_keeps_its_dependencies(monitored: Connection) -> None:
+    played, service, decision = await one(monitored)
+    found = (stored(Item("db", healthy=True), service.id),)
+    await played.record([replace(decision, dependencies=found)])
+    await service_calls.pause_service(monitored, "orders")
+    stopped = (await played.take()).stopped
+    await played.record([], [(each, ()) for each in stopped])
+    assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.standings") == 0
+    assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.dependencies") == 1
 
 
 async def test_of_a_deleted_service_the_dependencies_go_and_the_events_stay(
