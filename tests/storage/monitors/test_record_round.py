@@ -103,60 +103,48 @@ async def test_what_is_dropped_of_one_service_is_stored_of_the_others(
     monitored: Connection,
 ) -> None:
     """Section 7: the result of an older address is dropped, and nothing else."""
-    await add(monitored, "a")
-    await add(monitored, "b")
+    ids = [await add(monitored, name) for name in "ab"]
     played = await play(monitored)
     taken = await played.take()
 
-    def found(healthy: str, *, gone: tuple[str, ...] = ()) -> list[Decision]:
+    def found(said: str, *names: str, gone: tuple[str, ...] = ()) -> list[Decision]:
         return [
             replace(
                 good(each, taken.now),
-                dependencies=(stored(Item("db", healthy=True, type=healthy), each.id),),
+                dependencies=tuple(
+                    stored(Item(name, healthy=True, type=said), each.id) for name in names
+                ),
+                gone=gone,
                 errors=(
-                    ErrorEntry(each.id, None, 1, healthy),
-                    ErrorEntry(each.id, "db", healthy, healthy),
+                    ErrorEntry(each.id, None, said, said),
+                    ErrorEntry(each.id, "db", said, said),
                 ),
                 latencies=(Latency(each.id, "db", 3),),
-                events=(Event("status:change", each.id, {}),),
-                gone=gone,
+                events=(Event("service:up", each.id, {}),),
             )
             for each in taken.services
         ]
 
-    both = {each.name: each.id for each in taken.services}
-    await played.record([replace(each, gone=()) for each in found("first")], last=False)
-    more = [
-        stored(Item("cache", healthy=True), service_id, status_changed=True)
-        for service_id in both.values()
-    ]
-    await played.record(
-        [replace(good(each, taken.now), dependencies=tuple(more)) for each in taken.services[:1]],
-        last=False,
-    )
+    await played.record(found("first", "db", "cache"), last=False)
     await monitored.execute(
         "UPDATE hybrid_monitors.services SET url = url || 'new' WHERE name = 'a'"
     )
-    recorded = await played.record(found("second", gone=("cache",)), subscriptions=[PAGER])
-    assert len(recorded.event_ids) == 1
-    known = await monitor_calls.dependencies_of(monitored, [*both.values()])
-    assert {name: (one.item.type, one.last_error) for name, one in known[both["a"]].items()} == {
-        "db": ("first", "first"),
-        "cache": ("other", None),
-    }
-    assert {name: one.item.type for name, one in known[both["b"]].items()} == {"db": "second"}
-    counts = (
-        "SELECT service_id, count(*) FROM hybrid_monitors.{} GROUP BY 1 ORDER BY 1",
-        "SELECT d.service_id, count(*) FROM hybrid_monitors.latency_history AS l JOIN"
-        " hybrid_monitors.dependencies AS d ON d.id = l.dependency_id GROUP BY 1 ORDER BY 1",
+    await played.record(found("second", "db", gone=("cache",)))
+    known = await monitor_calls.dependencies_of(monitored, ids)
+    first, second = [
+        {name: (one.item.type, one.last_error) for name, one in known[each].items()} for each in ids
+    ]
+    assert first == {"db": ("first", "first"), "cache": ("first", None)}
+    assert second == {"db": ("second", "second")}
+    for table, count in (("errors", 2), ("events", 1)):
+        rows = await monitored.fetch(
+            f"SELECT service_id, count(*) FROM hybrid_monitors.{table} GROUP BY 1 ORDER BY 1"
+        )
+        assert [tuple(row) for row in rows] == [(ids[0], count), (ids[1], 2 * count)]
+    rows = await monitored.fetch("SELECT dependency_id FROM hybrid_monitors.latency_history")
+    assert sorted(row[0] for row in rows) == sorted(
+        known[each]["db"].id for each in (ids[0], ids[1], ids[1])
     )
-    for query, count in (
-        (counts[0].format("errors"), 2),
-        (counts[0].format("events"), 1),
-        (counts[1], 1),
-    ):
-        rows = await monitored.fetch(query)
-        assert [tuple(row) for row in rows] == [(both["a"], count), (both["b"], 2 * count)], query
 
 
 async def test_the_round_of_one_host_says_nothing_of_services_of_another(
