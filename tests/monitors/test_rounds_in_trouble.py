@@ -54,7 +54,7 @@ async def test_c2_a_probe_that_cannot_be_written_down_is_not_sent(
 
     fakes = FakeServices([FakeService("orders", "failing")])
     async with fakes, polling(monitors_dsn, breaker=QUICK) as (monitors, _):
-        monkeypatch.setattr(rounds.monitor_calls, "begin_probes", begin_probes)
+        monkeypatch.setattr("hybrid_runner.storage.monitor_calls.begin_probes", begin_probes)
         await monitors.add("orders", fakes.url("orders"))
         await until(lambda: tried > 1)
     assert visits(fakes, "orders") == 1
