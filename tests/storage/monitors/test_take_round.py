@@ -124,13 +124,22 @@ async def test_a_new_claim_of_the_job_begins_with_everything_that_is_due(
     assert (await (await play(monitored)).take()).services
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        RUN,
+        "UPDATE hybrid_runner.jobs SET state = 'queued' WHERE key = $1",
+        "DELETE FROM hybrid_runner.jobs WHERE key = $1",
+    ],
+    ids=["claimed anew", "put back by hand", "gone"],
+)
 async def test_a_stale_claim_takes_nothing_records_nothing_and_probes_nothing(
-    monitored: Connection,
+    monitored: Connection, change: str
 ) -> None:
     await add(monitored, "a")
     old = await play(monitored)
     taken = await old.take()
-    new = await play(monitored)
+    await monitored.execute(change, "monitors:a.internal")
     assert (await monitor_calls.take_round(monitored, old.host, old.job_id, old.claim, 200)) is None
     decisions = [good(each, taken.now) for each in taken.services]
     assert (
@@ -150,7 +159,7 @@ async def test_a_stale_claim_takes_nothing_records_nothing_and_probes_nothing(
         await monitor_calls.begin_probes(monitored, old.job_id, old.claim, [1], taken.now)
     ) is None
     assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.standings") == 0
-    assert (await new.take()).services
+    assert (await (await play(monitored)).take()).services
 
 
 @pytest.mark.parametrize("key", [None, "producer:a.internal", "monitors:b.internal"])
