@@ -292,8 +292,6 @@ class Decision:
     events: tuple[Event, ...] = ()
     polled: Polled | None = None
     """What was found; None: it was not polled, and is only due at another time."""
-    missed: bool = False
-    """This process had no network: nothing is known of the service."""
 
 
 class Stopped(NamedTuple):

@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -226,14 +226,9 @@ class Round:
         stored: Mapping[str, Dependency] | None,
         at: datetime,
     ) -> Decision:
-        if polled.is_local and self._rounds.poller.is_cut_off:
+        if polled.is_put_off or (polled.is_local and self._rounds.poller.is_cut_off):
             self._rounds.counters.count_poll("missed")
             return missed(service, polled, at, self._rounds.rules)
-        if polled.is_put_off:
-            self._rounds.counters.count_poll("missed")
-            decision = missed(service, polled, at, self._rounds.rules)
-            # Whoever asks for a poll gets one.
-            return replace(decision, polled=None) if service.is_asked else decision
         self._rounds.counters.count_poll(polled.failure or "ok")
         chance = random.random()  # no secret
         try:

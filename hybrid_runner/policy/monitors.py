@@ -167,13 +167,16 @@ def decide(
 def missed(service: Service, polled: Polled, now: datetime, rules: PollRules) -> Decision:
     """This process had no network, or the poll was put off: the service is due again after its
     interval, and nothing else is known of it. A breaker that was to be probed is to be probed then.
+    Whoever asked for a poll that was put off has no answer yet, and it is due at once.
     """
+    is_unanswered = polled.is_put_off and service.is_asked
     before = service.standing or Standing(due_at=now, url=service.url)
-    after = replace(before, due_at=now + service.every)
+    after = replace(before, due_at=now if is_unanswered else now + service.every)
     if before.breaker == "half_open":
         opened_at = after.due_at - parse_duration(rules.breaker.cooldown)
         after = replace(after, breaker="open", opened_at=opened_at)
-    return Decision(service.id, after, events=_started(service), polled=polled, missed=True)
+    found = None if is_unanswered else polled
+    return Decision(service.id, after, events=_started(service), polled=found)
 
 
 class Tried(NamedTuple):

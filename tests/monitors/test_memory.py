@@ -1,10 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hybrid_runner.model.monitors import Decision, Known, Polled, Standing, Unchanged
+from hybrid_runner.model.monitors import (
+    Decision,
+    DependencyAfter,
+    Item,
+    Known,
+    Polled,
+    Standing,
+    Unchanged,
+)
 from hybrid_runner.monitors import memory as memories
 from hybrid_runner.monitors.memory import Memory, as_it_is, known_after, note
 from tests.monitors.answers.services import service
@@ -58,5 +67,9 @@ def test_only_a_good_poll_of_a_service_that_is_well_is_remembered() -> None:
     failed = Decision(1, standing(), polled=Polled(1, URL, 4, failure="http", error="503"))
     assert known_after(of, failed, 9) is None
     assert known_after(of, Decision(1, standing()), 9) is None
+    other = DependencyAfter(1, Item("db", healthy=True), 0, True, 0, False)
+    assert known_after(of, replace(well, dependencies=(other,)), 9) is None
     gone = Decision(1, standing(), polled=Polled(1, URL, 4), gone=("db",))
     assert known_after(of, gone, 9) is None
+    quiet = replace(of, suppressed="maintenance")
+    assert known_after(quiet, well, 9) is None

@@ -14,7 +14,7 @@ from hybrid_runner.monitors import round as rounds
 from hybrid_runner.policy.monitors import unchanged
 from hybrid_runner.storage.connections.connection import Connection
 from tests.monitors.answers.hostile import Server, serving
-from tests.monitors.polling import polling, told
+from tests.monitors.polling import events, polling, told
 from tests.support.waiting import until, until_fetched
 
 STORE = (
@@ -135,3 +135,18 @@ async def test_a_failure_is_told_and_a_good_poll_afterwards_is_one_of_many_again
         await told(monitored, "service:up")
         short.clear()
         await until(lambda: len(short) >= 2)
+
+
+async def test_while_somebody_reads_events_each_of_their_polls_is_told(
+    monitors_dsn: str, monitored: Connection, short: list[int]
+) -> None:
+    """C13"""
+    async with answering(monitored) as (server, _), polling(monitors_dsn):
+        await monitored.fetchval(STORE, "a", f"{server.url}a")
+        await until(lambda: len(short) >= 2)
+        assert not await events(monitored, "poll:complete")
+        await monitored.execute(
+            "SELECT setval('hybrid_monitors.event_readers_until',"
+            " (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 50000)"
+        )
+        await told(monitored, "poll:complete", 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
@@ -100,6 +101,18 @@ async def test_two_rounds_of_a_process_share_the_places_of_a_host() -> None:
     assert (crowd.most, [each.ok for each in found]) == (2, [True] * 10)
 
 
+async def test_nothing_is_begun_once_the_time_of_a_round_is_over() -> None:
+    """The others stay due, and the next run polls them."""
+    crowd, polls, found = Crowd(), poller(1), Found()
+    async with serving(crowd.behave) as server, asyncio.TaskGroup() as tasks:
+        soon = time.monotonic() + 0.1
+        asked = services(server.url, 3)
+        tasks.create_task(polls.poll("127.0.0.1", asked, NOW, soon, found))
+        await until(lambda: crowd.here and time.monotonic() > soon)
+        await crowd.let_go(1)
+    assert (len(found), len(server.requests)) == (1, 1)
+
+
 async def test_a_redirect_takes_a_place_of_the_host_that_it_leads_to() -> None:
     """C5: and none of that which it came from."""
     crowd, polls, found = Crowd(), poller(2), Found()
@@ -189,6 +202,31 @@ async def test_those_who_wait_for_each_other_s_hosts_all_get_there() -> None:
         ),
         60,
     )
+
+
+async def test_who_asked_for_a_poll_that_was_put_off_is_answered_by_the_next_one(
+    monitors_dsn: str, monitored: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = 0
+
+    async def busy(_: object, group: Sequence[Service], **__: object) -> list[Polled]:
+        nonlocal tried
+        tried += 1
+        return [
+            Polled(one.id, one.url, 1, failure="timeout", error="busy", is_put_off=True)
+            for one in group
+        ]
+
+    fakes = FakeServices([FakeService("orders")])
+    async with fakes, polling(monitors_dsn) as (monitors, _):
+        await monitors.add("orders", fakes.url("orders"), every="1h")
+        await until_fetched(monitored, "SELECT count(*) FROM hybrid_monitors.standings", 1)
+        with monkeypatch.context() as patched:
+            patched.setattr("hybrid_runner.monitors.poller.poll_group", busy)
+            asking = asyncio.create_task(monitors.poll("orders"))
+            await until(lambda: tried > 1)
+            assert not asking.done()
+        assert (await asking).ok
 
 
 async def test_what_was_put_off_is_polled_again_and_nothing_is_said_of_it(

@@ -135,6 +135,19 @@ MARKER = {"unhealthy": True}
             id="the same in another order",
         ),
         pytest.param(
+            [
+                item(healthy=False, error={"a": 1, "b": 2}, code=500),
+                item(healthy=False, error={"b": 2, "a": 1}, code=501),
+            ],
+            [({"a": 1, "b": 2}, None)],
+            id="the same in another order, of what has changed otherwise",
+        ),
+        pytest.param(
+            [item(healthy=False, code=500), item(healthy=False, code=501)],
+            [(MARKER, "Unhealthy")],
+            id="still without an error, of what has changed otherwise",
+        ),
+        pytest.param(
             [item(healthy=False, error=1), item(healthy=False, error=True)],
             [(1, None), (True, None)],
             id="1 is not true",

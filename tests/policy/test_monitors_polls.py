@@ -390,9 +390,22 @@ def test_a_missed_poll_changes_nothing_but_the_due_time() -> None:
     world.poll_when_due(bad())
     later = world.now + seconds(30)
     decision = missed(world.service, bad(failure="network"), later, world.rules)
-    assert decision.missed
     assert not decision.events
     assert decision.after == replace(world.standing, due_at=later + EVERY)
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_poll_that_was_put_off_is_due_at_once_if_somebody_waits_for_it(*, is_asked: bool) -> None:
+    """C5: else who asks for a poll of an hourly service would wait for an hour."""
+    world = World()
+    world.poll(good())
+    put_off = replace(bad("busy", "timeout"), is_put_off=True)
+    world.change(is_asked=is_asked)
+    decision = missed(world.service, put_off, world.now, world.rules)
+    assert decision.after == replace(
+        world.standing, due_at=world.now if is_asked else world.now + EVERY
+    )
+    assert (decision.polled is None) is is_asked
 
 
 def test_a_probe_that_was_missed_is_made_again_after_the_interval() -> None:

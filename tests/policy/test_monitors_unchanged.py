@@ -86,6 +86,13 @@ def test_whatever_else_a_poll_finds_is_decided_at_length(polled: Polled) -> None
     assert unchanged(known(well()), polled, NOW, RULES, PLACE) is None
 
 
+def test_a_failed_poll_of_a_service_without_dependencies_is_decided_at_length() -> None:
+    """Of its answers nothing is read: a failed poll has found as much."""
+    of = well(digest=digest_of(()))
+    assert unchanged(known(of), good(), NOW, RULES, PLACE) is not None
+    assert unchanged(known(of), bad(), NOW, RULES, PLACE) is None
+
+
 def test_a_service_that_answers_as_ever_is_well() -> None:
     assert is_well(well())
     assert is_well(well(certificate_ends_at=NOW))

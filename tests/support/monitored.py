@@ -137,6 +137,7 @@ async def age(on: Connection, seconds: float) -> None:
         "UPDATE hybrid_monitors.standings SET due_at = due_at - make_interval(secs => $1),"
         " polled_at = polled_at - make_interval(secs => $1),"
         " since = since - make_interval(secs => $1),"
+        " contrary_since = contrary_since - make_interval(secs => $1),"
         " opened_at = opened_at - make_interval(secs => $1)",
         seconds,
     )

@@ -144,6 +144,25 @@ async def test_a_redirect_to_another_origin_takes_no_secret_along() -> None:
     assert b"Accept: application/health+json" in other.requests[0]
 
 
+@pytest.mark.parametrize("header", ["Accept", "accept-language", "User-Agent"])
+async def test_nor_in_a_header_that_is_sent_everywhere(header: str) -> None:
+    async with serving(answering()) as other:
+        away = answering(status="302 Found", headers={"Location": other.url})
+        async with serving(away) as first:
+            headers = {header: "text/{orders}"}
+            polled = await poll_one(first.url, headers=headers, secrets=SECRETS, follow=1)
+    assert polled.ok
+    assert VALUE.encode() in first.requests[0]
+    assert VALUE.encode() not in other.requests[0]
+
+
+async def test_hosts_of_a_secret_are_whole_names_in_any_case() -> None:
+    secret = Secret(VALUE, hosts="Orders.Internal")
+    assert secret.for_host("orders.INTERNAL") == VALUE
+    for other in ("evil-orders.internal", "orders.internal.evil", "internal", ""):
+        assert secret.for_host(other) is None
+
+
 async def test_a_redirect_within_the_origin_keeps_the_headers() -> None:
     answers = [
         message(status="307 There", headers={"Location": "/b"}),

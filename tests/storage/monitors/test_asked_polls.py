@@ -29,6 +29,45 @@ async def test_an_asked_poll_is_answered_by_what_is_recorded(monitored: Connecti
     assert answer.standing.ok
 
 
+async def test_the_answer_of_an_address_that_was_changed_meanwhile_answers_nobody(
+    monitored: Connection,
+) -> None:
+    """Section 7: it is dropped, and the new address is polled for who asks."""
+    asked = await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    await monitor_calls.ask_poll(monitored, "a")
+    taken = await played.take()
+    await monitored.execute("UPDATE hybrid_monitors.services SET url = url || 'new'")
+    await played.record([good(each, taken.now) for each in taken.services])
+    assert (await monitor_calls.answer_of_poll(monitored, asked)).is_pending
+    await played.poll()
+    assert not (await monitor_calls.answer_of_poll(monitored, asked)).is_pending
+
+
+async def test_only_who_was_polled_is_answered(monitored: Connection) -> None:
+    both = [await add(monitored, name) for name in "ab"]
+    played = await play(monitored)
+    await played.poll()
+    for name in "ab":
+        await monitor_calls.ask_poll(monitored, name)
+    taken = await played.take()
+    await played.record([good(taken.services[0], taken.now)])
+    pending = [(await monitor_calls.answer_of_poll(monitored, each)).is_pending for each in both]
+    assert pending == [False, True]
+
+
+async def test_who_waits_for_a_service_that_is_removed_is_told_so(monitored: Connection) -> None:
+    asked = await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    await monitor_calls.ask_poll(monitored, "a")
+    await service_calls.remove_service(monitored, "a")
+    await played.poll()
+    answer = await monitor_calls.answer_of_poll(monitored, asked)
+    assert (answer.is_pending, answer.is_there) == (False, False)
+
+
 async def test_a_poll_is_refused_while_one_is_asked_for_or_on_its_way(
     monitored: Connection,
 ) -> None:

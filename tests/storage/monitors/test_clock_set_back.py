@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner.model.monitors import host_key
+from hybrid_runner.policy.monitor_rounds import APART
 from hybrid_runner.storage import monitor_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.upkeep.duties.monitors import Monitors
@@ -20,8 +21,9 @@ WAIT = (
 )
 SIGNALS = "SELECT count(*) FROM hybrid_runner.signals WHERE key = $1"
 AHEAD = (
-    "SELECT count(*) FROM hybrid_monitors.standings WHERE greatest(polled_at, since, opened_at)"
-    " > clock_timestamp()"
+    "SELECT count(*) FROM hybrid_monitors.standings,"
+    " unnest(ARRAY[polled_at, since, contrary_since, opened_at]) AS u (at)"
+    " WHERE u.at > clock_timestamp()"
 )
 
 
@@ -30,6 +32,7 @@ async def test_services_are_polled_within_their_interval_and_not_in_a_burst(
 ) -> None:
     """C4: also those whose first poll was put off."""
     await monitored.execute(ADD_MANY, 90, 1)
+    await monitored.execute("UPDATE hybrid_monitors.services SET every = '1 min'")
     played = await play(monitored, "h0.internal")
     await played.poll()
     await monitored.execute(
@@ -40,10 +43,10 @@ async def test_services_are_polled_within_their_interval_and_not_in_a_burst(
     taken = await played.take()
     assert len(taken.services) <= 1
     assert taken.next_due is not None
-    assert taken.next_due <= EVERY / 2
+    assert taken.next_due <= APART
     assert await monitored.fetchval(AHEAD) == 0
     moments = await monitored.fetch(
-        "SELECT count(*), max(due_at) <= clock_timestamp() + interval '30 s'"
+        "SELECT count(*), max(due_at) <= clock_timestamp() + interval '1 min'"
         " FROM hybrid_monitors.standings GROUP BY due_at"
     )
     assert [tuple(row) for row in moments] == [(45, True)] * 2
@@ -61,6 +64,21 @@ async def test_a_few_seconds_are_nothing(monitored: Connection) -> None:
     await played.take()
     after = await monitored.fetchval("SELECT due_at FROM hybrid_monitors.standings")
     assert after == before + timedelta(seconds=4)
+
+
+async def test_more_than_that_is_noticed_and_nothing_lies_ahead(monitored: Connection) -> None:
+    """C4"""
+    await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    await monitored.execute(
+        "UPDATE hybrid_monitors.standings SET since = now(), contrary_since = now(), opened_at ="
+        " now()"
+    )
+    await age(monitored, -10)
+    assert await monitored.fetchval(AHEAD) == 4
+    await played.take()
+    assert await monitored.fetchval(AHEAD) == 0
 
 
 async def test_a_round_in_the_middle_of_which_it_is_set_back_hides_nothing(

@@ -116,6 +116,26 @@ async def test_one_that_somebody_has_changed_is_read_again(
     assert taken.services[0] is not known.service
 
 
+async def test_one_whose_parent_went_down_is_read_again(monitored: Connection) -> None:
+    """Nothing of its own was written, and bad news of it is not to be told."""
+    parent = await add(monitored, "parent", "http://b.internal/")
+    await add(monitored, "a")
+    await monitored.execute(
+        "UPDATE hybrid_monitors.services SET depends_on = $1 WHERE name = 'a'", parent
+    )
+    there = await play(monitored, "b.internal")
+    await there.poll()
+    played = await play(monitored)
+    known = await learn(monitored, played)
+    assert list((await take(played, known)).recognised) == [known.service.id]
+    await monitored.execute(
+        "UPDATE hybrid_monitors.standings SET is_down = true WHERE service_id = $1", parent
+    )
+    played = await play(monitored)
+    taken = await take(played, known)
+    assert (taken.recognised, taken.services[0].suppressed) == ({}, "parent")
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -205,6 +205,38 @@ async def test_latencies_are_not_dropped_before_their_hours_are_summed_up(
     assert old not in await partitions(monitored)
 
 
+async def test_latencies_that_nobody_sums_up_are_dropped_three_days_later(
+    monitored: Connection,
+) -> None:
+    """Otherwise they would fill the disk."""
+    old, younger = [await partition(monitored, "latencies", days) for days in (5, 3)]
+    await monitored.execute(
+        "UPDATE hybrid_monitors.upkeep_runs SET rolled_up_until = $1", hour(240)
+    )
+    await monitored.execute("SELECT hybrid_monitors.drop_partitions()")
+    there = await partitions(monitored)
+    assert (old in there, younger in there) == (False, True)
+
+
+async def test_a_partition_that_cannot_be_dropped_is_emptied(
+    monitored: Connection, monitors_dsn: str
+) -> None:
+    """Its reader looks at others only, and may do so for days."""
+    old = await partition(monitored, "events", 32)
+    await monitored.execute(
+        "INSERT INTO hybrid_monitors.events VALUES (1, now() - interval '32 days', 'x', 1, '{}')"
+    )
+    reader = await connect(monitors_dsn)
+    async with reader.transaction():
+        await reader.fetch("LOCK TABLE ONLY hybrid_monitors.events IN ACCESS SHARE MODE")
+        done = await monitor_calls.upkeep(monitored)
+        assert (done.partitions_dropped, done.partitions_blocked) == (1, 0)
+        assert await monitored.fetchval(f"SELECT count(*) FROM hybrid_monitors.{old}") == 0
+        assert (await monitor_calls.upkeep(monitored)).partitions_blocked == 1
+    await reader.close()
+    assert (await monitor_calls.upkeep(monitored)).partitions_dropped == 1
+
+
 async def test_an_hour_is_summed_up_once_however_often_it_is_asked_for(
     monitored: Connection, monitors_dsn: str
 ) -> None:
@@ -273,6 +305,64 @@ async def test_what_is_left_of_services_that_are_gone_is_removed(monitored: Conn
         " hybrid_monitors.services AS s ON s.id = d.service_id"
     )
     assert [tuple(row) for row in rows] == [(child, None)]
+
+
+async def test_what_is_over_is_removed_and_what_may_count_again_is_kept(
+    monitored: Connection,
+) -> None:
+    """Hosts that nobody polls any more, and windows that will not open again."""
+    await add(monitored, "a")
+    await (await play(monitored)).poll()
+    await add(monitored, "b", "http://stops.internal/")
+    await (await play(monitored, "stops.internal")).poll()
+    await service_calls.pause_service(monitored, "b")
+    await monitored.execute(
+        "INSERT INTO hybrid_monitors.hosts (host, looked_at) VALUES ('new.internal', now()),"
+        " ('old.internal', now()), ('waits.internal', now())"
+    )
+    await add(monitored, "c", "http://waits.internal/")
+    await monitored.execute(
+        "UPDATE hybrid_monitors.hosts SET looked_at = now() - interval '25 hours'"
+        " WHERE host <> 'new.internal'"
+    )
+    await monitored.execute(
+        "INSERT INTO hybrid_monitors.windows (label, begins, ends, every, reason) VALUES"
+        " ('{}', now() - interval '32 days', now() - interval '31 days', NULL, 'over'),"
+        " ('{}', now() - interval '30 days', now() - interval '29 days', NULL, 'just over'),"
+        " ('{}', now() - interval '32 days', now() - interval '31 days', '2 days', 'again')"
+    )
+    assert (await monitor_calls.upkeep(monitored)).leftovers == 2
+    hosts = await monitored.fetchval(
+        "SELECT array_agg(host ORDER BY host) FROM hybrid_monitors.hosts"
+    )
+    assert hosts == ["a.internal", "new.internal", "stops.internal", "waits.internal"]
+    left = "SELECT array_agg(reason ORDER BY reason) FROM hybrid_monitors.windows"
+    assert await monitored.fetchval(left) == ["again", "just over"]
+
+
+async def test_a_poll_that_was_asked_for_of_a_service_that_is_paused_is_forgotten(
+    monitored: Connection,
+) -> None:
+    for name in "ab":
+        await add(monitored, name)
+        await monitor_calls.ask_poll(monitored, name)
+    await service_calls.pause_service(monitored, "a")
+    assert (await monitor_calls.upkeep(monitored)).leftovers == 1
+    assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.asked") == 1
+
+
+async def test_what_is_known_of_a_deleted_service_stays_until_its_stop_is_told(
+    monitored: Connection,
+) -> None:
+    service_id = await add(monitored, "a")
+    played = await play(monitored)
+    taken = await played.take()
+    item = stored(Item("db", healthy=True), service_id)
+    await played.record([replace(good(taken.services[0], taken.now), dependencies=(item,))])
+    await service_calls.remove_service(monitored, "a")
+    assert (await monitor_calls.upkeep(monitored)).leftovers == 0
+    await played.poll()
+    assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.dependencies") == 0
 
 
 async def test_upkeep_waits_for_no_editor(monitored: Connection, monitors_dsn: str) -> None:

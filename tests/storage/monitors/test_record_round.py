@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hybrid_runner.model.monitors import (
+    Decision,
     ErrorEntry,
     Event,
     Item,
@@ -16,7 +17,7 @@ from hybrid_runner.model.monitors import (
     Standing,
     Subscription,
 )
-from hybrid_runner.storage import service_calls
+from hybrid_runner.storage import monitor_calls, service_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.monitored import add, dependency, good, one, play, stored
 
@@ -26,8 +27,13 @@ EVENTS = (
 PAGER = Subscription("status:change", "monitors.on:status:change:page", "monitors-events", 7)
 
 
-async def test_what_is_decided_is_what_the_next_round_is_given(monitored: Connection) -> None:
+@pytest.mark.parametrize("polls_before", [0, 1])
+async def test_what_is_decided_is_what_the_next_round_is_given(
+    monitored: Connection, polls_before: int
+) -> None:
     played, service, decision = await one(monitored)
+    for _ in range(polls_before):
+        await played.record([decision])
     now = decision.after.due_at
     after = Standing(
         due_at=now - timedelta(minutes=1),
@@ -53,6 +59,10 @@ async def test_what_is_decided_is_what_the_next_round_is_given(monitored: Connec
     await played.record([replace(decision, after=after)])
     [service] = (await played.take()).services
     assert service.standing == replace(after, latency_ms=2**31 - 1)
+    usual = replace(decision.after, due_at=after.due_at)
+    await played.record([replace(decision, after=usual)])
+    [service] = (await played.take()).services
+    assert service.standing == usual
 
 
 @pytest.mark.parametrize(
@@ -89,6 +99,67 @@ async def test_nothing_is_stored_of_a_poll_of_an_older_address_or_of_a_service_t
     )
 
 
+async def test_what_is_dropped_of_one_service_is_stored_of_the_others(
+    monitored: Connection,
+) -> None:
+    """Section 7: the result of an older address is dropped, and nothing else."""
+    ids = [await add(monitored, name) for name in "ab"]
+    played = await play(monitored)
+    taken = await played.take()
+
+    def found(said: str, *names: str, gone: tuple[str, ...] = ()) -> list[Decision]:
+        return [
+            replace(
+                good(each, taken.now),
+                dependencies=tuple(
+                    stored(Item(name, healthy=True, type=said), each.id) for name in names
+                ),
+                gone=gone,
+                errors=(
+                    ErrorEntry(each.id, None, said, said),
+                    ErrorEntry(each.id, "db", said, said),
+                ),
+                latencies=(Latency(each.id, "db", 3),),
+                events=(Event("service:up", each.id, {}),),
+            )
+            for each in taken.services
+        ]
+
+    await played.record(found("first", "db", "cache"), last=False)
+    await monitored.execute(
+        "UPDATE hybrid_monitors.services SET url = url || 'new' WHERE name = 'a'"
+    )
+    await played.record(found("second", "db", gone=("cache",)))
+    known = await monitor_calls.dependencies_of(monitored, ids)
+    first, second = [
+        {name: (one.item.type, one.last_error) for name, one in known[each].items()} for each in ids
+    ]
+    assert first == {"db": ("first", "first"), "cache": ("first", None)}
+    assert second == {"db": ("second", "second")}
+    for table, count in (("errors", 2), ("events", 1)):
+        rows = await monitored.fetch(
+            f"SELECT service_id, count(*) FROM hybrid_monitors.{table} GROUP BY 1 ORDER BY 1"
+        )
+        assert [tuple(row) for row in rows] == [(ids[0], count), (ids[1], 2 * count)]
+    rows = await monitored.fetch("SELECT dependency_id FROM hybrid_monitors.latency_history")
+    assert sorted(row[0] for row in rows) == sorted(
+        known[each]["db"].id for each in (ids[0], ids[1], ids[1])
+    )
+
+
+async def test_the_round_of_one_host_says_nothing_of_services_of_another(
+    monitored: Connection,
+) -> None:
+    """Whatever its worker believes: at most five ask a host, and one decides."""
+    await add(monitored, "a")
+    await add(monitored, "b", "http://b.internal/")
+    here, there = await play(monitored), await play(monitored, "b.internal")
+    taken = await there.take()
+    await here.take()
+    await here.record([good(each, taken.now) for each in taken.services])
+    assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.standings") == 0
+
+
 async def test_a_stop_is_told_once_whichever_round_is_first(monitored: Connection) -> None:
     moved = await add(monitored, "moved")
     here = await play(monitored)
@@ -117,6 +188,17 @@ async def test_a_service_that_is_resumed_before_its_stop_is_stored_goes_on(
     )
     assert recorded.event_ids == ()
     assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.standings") == 1
+
+
+async def test_a_service_that_is_paused_keeps_its_dependencies(monitored: Connection) -> None:
+    played, service, decision = await one(monitored)
+    found = (stored(Item("db", healthy=True), service.id),)
+    await played.record([replace(decision, dependencies=found)])
+    await service_calls.pause_service(monitored, "orders")
+    stopped = (await played.take()).stopped
+    await played.record([], [(each, ()) for each in stopped])
+    assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.standings") == 0
+    assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.dependencies") == 1
 
 
 async def test_of_a_deleted_service_the_dependencies_go_and_the_events_stay(

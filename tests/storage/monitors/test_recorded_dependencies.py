@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hybrid_runner.model.monitors import (
+    DependencyAfter,
     ErrorEntry,
     Item,
     Latency,
@@ -48,6 +49,67 @@ async def test_dependencies_are_upserted_by_service_and_name_under_their_canonic
     assert await monitored.fetchval("SELECT canonical_name FROM hybrid_monitors.dependencies") == (
         "PostgreSQL"
     )
+
+
+async def test_whatever_an_answer_says_anew_takes_the_place_of_what_was_stored(
+    monitored: Connection,
+) -> None:
+    """C8"""
+    played, service, decision = await one(monitored)
+    await played.record(
+        [replace(decision, dependencies=(stored(Item("db", healthy=True), service.id),))]
+    )
+    other = Item(
+        "db",
+        healthy=False,
+        type="database",
+        description="d",
+        impact="i",
+        state=2,
+        code=503,
+        latency_ms=9,
+        skipped=True,
+        contact={"team": "x"},
+        check_details={"a": 1},
+        error={"code": 7},
+        error_message="m",
+        last_checked=decision.after.due_at,
+    )
+    after = DependencyAfter(service.id, other, 2, False, 1, False)
+    await played.record([replace(decision, dependencies=(after,))])
+    found = await dependency(monitored, service.id, "db")
+    assert found.item == other
+    assert (found.contrary, found.told, found.missing) == (2, False, 1)
+
+
+async def test_an_alias_holds_from_the_next_change_on(monitored: Connection) -> None:
+    """C8: and not only when upkeep comes."""
+    played, service, decision = await one(monitored)
+    for code in (200, 201):
+        found = (stored(Item("pg", healthy=True, code=code), service.id),)
+        await played.record([replace(decision, dependencies=found)])
+        await monitored.execute(
+            "INSERT INTO hybrid_monitors.aliases VALUES ('pg', 'PostgreSQL') ON CONFLICT DO NOTHING"
+        )
+    assert await monitored.fetchval("SELECT canonical_name FROM hybrid_monitors.dependencies") == (
+        "PostgreSQL"
+    )
+
+
+async def test_when_its_health_changed_stays_until_it_changes_again(monitored: Connection) -> None:
+    """C9"""
+    played, service, decision = await one(monitored)
+    times = []
+    for code, has_changed in ((200, False), (201, True), (202, False), (203, True)):
+        item = Item("db", healthy=True, code=code)
+        found = (stored(item, service.id, status_changed=has_changed),)
+        await played.record([replace(decision, dependencies=found)])
+        times.append((await dependency(monitored, service.id, "db")).last_status_change)
+    never, first, same, second = times
+    assert (never, first) == (None, same)
+    assert first is not None
+    assert second is not None
+    assert second > first
 
 
 async def test_one_name_twice_in_an_answer_is_stored_once(monitored: Connection) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.monitored import add, good, play
 
@@ -62,6 +64,49 @@ async def test_bad_news_are_suppressed_by_windows_by_quiet_and_by_parents_that_a
         child,
     )
     assert await why() == "maintenance"
+    await monitored.execute(
+        "UPDATE hybrid_monitors.services SET quiet_until = now() - interval '1 s' WHERE id = $1",
+        child,
+    )
+    assert await why() is None
+
+
+@pytest.mark.parametrize(("steps", "is_suppressed"), [(10, True), (11, False)])
+async def test_parents_are_followed_over_ten_steps(
+    monitored: Connection, steps: int, is_suppressed: bool
+) -> None:
+    """As docs/monitors.md says."""
+    above = await add(monitored, "top", "http://b.internal/")
+    there = await play(monitored, "b.internal")
+    taken = await there.take()
+    await there.record([good(each, taken.now, is_down=True) for each in taken.services])
+    for step in range(steps):
+        above = await monitored.fetchval(
+            "INSERT INTO hybrid_monitors.services (name, url, depends_on)"
+            " VALUES ('s' || $1::int, 'http://h' || $1::int || '.internal/', $2) RETURNING id",
+            step,
+            above,
+        )
+    [service] = (await (await play(monitored, f"h{steps - 1}.internal")).take()).services
+    assert service.suppressed == ("parent" if is_suppressed else None)
+
+
+async def test_a_parent_that_is_paused_suppresses_nothing(monitored: Connection) -> None:
+    """Nobody knows whether it is down."""
+    parent = await add(monitored, "parent", "http://b.internal/")
+    there = await play(monitored, "b.internal")
+    taken = await there.take()
+    await there.record([good(each, taken.now, is_down=True) for each in taken.services])
+    child = await add(monitored, "child")
+    await monitored.execute(
+        "UPDATE hybrid_monitors.services SET depends_on = $2 WHERE id = $1", child, parent
+    )
+    for active, suppressed in ((True, "parent"), (False, None)):
+        await monitored.execute(
+            "UPDATE hybrid_monitors.services SET active = $2 WHERE id = $1", parent, active
+        )
+        [service] = (await (await play(monitored)).take()).services
+        assert service.suppressed == suppressed
 
 
 async def test_a_circle_of_parents_that_two_transactions_made_harms_nobody(

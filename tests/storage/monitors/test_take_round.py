@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
+import asyncpg
 import pytest
 
 from hybrid_runner.errors import ConfigurationError
@@ -9,8 +11,8 @@ from hybrid_runner.model.monitors import Stopped
 from hybrid_runner.monitors.answers.expect import compile_expect
 from hybrid_runner.policy.monitor_rounds import gathered, place_of
 from hybrid_runner.storage import monitor_calls, service_calls
-from hybrid_runner.storage.connections.connection import Connection
-from tests.support.monitored import ADD_MANY, add, age, good, play
+from hybrid_runner.storage.connections.connection import Connection, connect
+from tests.support.monitored import ADD_MANY, RUN, add, age, good, play
 
 
 async def due(on: Connection, name: str, seconds: float) -> None:
@@ -122,13 +124,22 @@ async def test_a_new_claim_of_the_job_begins_with_everything_that_is_due(
     assert (await (await play(monitored)).take()).services
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        RUN,
+        "UPDATE hybrid_runner.jobs SET state = 'queued' WHERE key = $1",
+        "DELETE FROM hybrid_runner.jobs WHERE key = $1",
+    ],
+    ids=["claimed anew", "put back by hand", "gone"],
+)
 async def test_a_stale_claim_takes_nothing_records_nothing_and_probes_nothing(
-    monitored: Connection,
+    monitored: Connection, change: str
 ) -> None:
     await add(monitored, "a")
     old = await play(monitored)
     taken = await old.take()
-    new = await play(monitored)
+    await monitored.execute(change, "monitors:a.internal")
     assert (await monitor_calls.take_round(monitored, old.host, old.job_id, old.claim, 200)) is None
     decisions = [good(each, taken.now) for each in taken.services]
     assert (
@@ -148,19 +159,62 @@ async def test_a_stale_claim_takes_nothing_records_nothing_and_probes_nothing(
         await monitor_calls.begin_probes(monitored, old.job_id, old.claim, [1], taken.now)
     ) is None
     assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.standings") == 0
-    assert (await new.take()).services
+    assert (await (await play(monitored)).take()).services
 
 
-async def test_only_the_job_that_has_the_hosts_key_is_its_round(monitored: Connection) -> None:
-    """Any producer can enqueue one without a key: nobody would keep to five polls at a time."""
-    await add(monitored, "a")
-    await play(monitored)
+@pytest.mark.parametrize("key", [None, "producer:a.internal", "monitors:b.internal"])
+async def test_only_the_job_that_has_the_hosts_key_is_its_round(
+    monitored: Connection, key: str | None
+) -> None:
+    """C5: any producer can enqueue another one: nobody would keep to five polls at a time."""
+    probed = await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    await monitored.execute("UPDATE hybrid_monitors.standings SET breaker = 'open', due_at = now()")
+    stored = "SELECT to_jsonb(t)::text FROM hybrid_monitors.standings AS t"
+    before = await monitored.fetchval(stored)
+    [service] = (await played.take()).services
     job_id, claim = await monitored.fetchrow(
-        "INSERT INTO hybrid_runner.jobs (kind, queue, payload, state, claim, worker_id) VALUES"
-        " ('monitors.round', 'monitors', '{\"host\": \"a.internal\"}', 'running', 5, 'w')"
-        " RETURNING id, claim"
+        "INSERT INTO hybrid_runner.jobs (kind, queue, payload, state, claim, worker_id, key) VALUES"
+        " ('monitors.round', 'monitors', '{\"host\": \"a.internal\"}', 'running', 5, 'w', $1)"
+        " RETURNING id, claim",
+        key,
     ) or (0, 0)
-    assert (await monitor_calls.take_round(monitored, "a.internal", job_id, claim, 200)) is None
+    other = replace(played, job_id=job_id, claim=claim)
+    now = service.standing.due_at if service.standing else None
+    assert now is not None
+    with pytest.raises(AssertionError):
+        await other.take()
+    with pytest.raises(AssertionError):
+        await other.record([good(service, now)])
+    assert not await monitor_calls.begin_probes(monitored, job_id, claim, [probed], now)
+    assert await monitored.fetchval(stored) == before
+
+
+@pytest.mark.parametrize("act", ["take", "record", "probe"])
+async def test_nobody_takes_a_host_away_while_its_round_is_looked_up_or_stored(
+    monitored: Connection, monitors_dsn: str, act: str
+) -> None:
+    """Else two would poll there, or a stale round be stored behind the next one's look."""
+    await add(monitored, "a")
+    played = await play(monitored)
+    taken = await played.take()
+    other = await connect(monitors_dsn)
+    await other.execute("SET lock_timeout = '1ms'")
+    async with monitored.transaction():
+        match act:
+            case "take":
+                await played.take()
+            case "record":
+                await played.record([good(each, taken.now) for each in taken.services])
+            case _:
+                await monitor_calls.begin_probes(
+                    monitored, played.job_id, played.claim, [1], taken.now
+                )
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await other.execute(RUN, "monitors:a.internal")
+    await other.execute(RUN, "monitors:a.internal")
+    await other.close()
 
 
 async def test_a_paused_and_a_deleted_service_have_stopped_once(monitored: Connection) -> None:
@@ -349,8 +403,6 @@ async def test_what_was_asked_for_is_polled_whatever_its_due_time_and_before_all
 async def test_an_open_transaction_of_an_editor_holds_up_no_round(
     monitored: Connection, monitors_dsn: str
 ) -> None:
-    from hybrid_runner.storage.connections.connection import connect  # noqa: PLC0415
-
     await add(monitored, "a")
     played = await play(monitored)
     editor = await connect(monitors_dsn)
