@@ -52,7 +52,9 @@ example-monitors: $(DEMO) ## forty services that flap, lie and hang, watched liv
 
 test: check pytest ## everything: check, then the tests on a real Postgres, several at once (JOBS=1: one by one)
 
+# Tests start thousands of processes: none should compile the package anew, also where PYTHONDONTWRITEBYTECODE is set.
 pytest: $(STAMP)
+	@$(BIN)/python -m compileall -q hybrid_runner examples
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGUMENTS)
 
 coverage: $(STAMP) ## which lines and branches the tests reach, in build/coverage; takes twice as long as the tests alone
