@@ -103,7 +103,7 @@ async def test_following_goes_on_behind_the_past_that_was_shown(
         else:
             raise _Enough
 
-    monkeypatch.setattr(events.asyncio, "sleep", sleep)
+    monkeypatch.setattr("hybrid_runner.cli.monitors.events.asyncio.sleep", sleep)
     with pytest.raises(_Enough):
         await events.listen(asked(follow=True, kind=["service:down"], after=700, limit=5))
     assert ids(capsys.readouterr().out) == [701, 1201]
@@ -119,7 +119,7 @@ async def test_who_follows_is_told_of_events_that_are_gone_already(
     async def sleep(_: float) -> None:
         raise _Enough
 
-    monkeypatch.setattr(events.asyncio, "sleep", sleep)
+    monkeypatch.setattr("hybrid_runner.cli.monitors.events.asyncio.sleep", sleep)
     with pytest.raises(_Enough):
         await events.listen(asked(follow=True, after=2, limit=0))
     said = capsys.readouterr()
@@ -132,16 +132,15 @@ async def test_who_follows_is_told_of_events_that_are_gone_already(
 async def test_an_outage_of_a_day_is_waited_for_at_most_five_seconds_at_a_time(
     here: Monitored, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual, tries, pauses = events.monitored, 0, list[float]()
+    tries, pauses = 0, list[float]()
 
     @asynccontextmanager
-    async def opened(arguments: argparse.Namespace) -> AsyncIterator[Connection]:
+    async def opened(_: argparse.Namespace) -> AsyncIterator[Connection]:
         nonlocal tries
         tries += 1
         if tries > 1:
             raise DatabaseUnavailable("nobody answers")
-        async with usual(arguments) as connection:
-            yield connection
+        yield here.database
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
@@ -149,7 +148,7 @@ async def test_an_outage_of_a_day_is_waited_for_at_most_five_seconds_at_a_time(
             raise _Enough
 
     monkeypatch.setattr(events, "monitored", opened)
-    monkeypatch.setattr(events.asyncio, "sleep", sleep)
+    monkeypatch.setattr("hybrid_runner.cli.monitors.events.asyncio.sleep", sleep)
     with pytest.raises(_Enough):
         await events.listen(asked(follow=True))
     assert pauses[:6] == pytest.approx([0.6, 1.2, 2.4, 4.8, 5, 5])

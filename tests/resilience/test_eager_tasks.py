@@ -20,15 +20,14 @@ from tests.support.moved_clock import MovedClock, turn
 @types.coroutine
 def _steps_of(work: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, Any]:
     """Go on with a coroutine that waits for something already."""
+    failure: BaseException | None
     while True:
         try:
-            said = yield waits_for
+            said, failure = (yield waits_for), None
         except BaseException as error:
-            step = lambda error=error: work.throw(error)  # noqa: E731
-        else:
-            step = lambda said=said: work.send(said)  # noqa: E731
+            said, failure = None, error
         try:
-            waits_for = step()
+            waits_for = work.send(said) if failure is None else work.throw(failure)
         except StopIteration as end:
             return end.value
 

@@ -342,5 +342,8 @@ async def test_a_reset_of_what_failed_long_ago_runs_it_now(
     scheduler.schedule("it", noted, 10)
     await clock.forward(45)
     scheduler.reset_backoff("it")
+    state = scheduler.backoff_state("it")
+    assert state is not None
+    assert state.next_at == clock.now()
     await clock.forward(0)
     assert noted.at == [10, 30, 45]

@@ -9,7 +9,6 @@ import time
 import pytest
 
 from hybrid_runner.errors import ConnectionLost, DatabaseError, DatabaseUnavailable
-from hybrid_runner.worker import loops
 from hybrid_runner.worker.loops import Outage, keep, within
 
 AWAY = DatabaseUnavailable("nobody answers")
@@ -17,7 +16,7 @@ AWAY = DatabaseUnavailable("nobody answers")
 
 @pytest.fixture(autouse=True)
 def _without_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops.random, "random", lambda: 0.0)
+    monkeypatch.setattr("hybrid_runner.worker.loops.random.random", lambda: 0.0)
 
 
 def test_pauses_grow_to_ten_seconds_and_begin_anew_once_it_works() -> None:
@@ -80,7 +79,7 @@ async def test_a_loop_that_raises_is_run_again_and_one_that_returns_is_not(
         if runs < 4:
             raise ValueError("a bug")
 
-    monkeypatch.setattr(loops.asyncio, "sleep", sleep)
+    monkeypatch.setattr("hybrid_runner.worker.loops.asyncio.sleep", sleep)
     await keep("the loop", run)
     assert (runs, pauses) == (4, [1, 2, 4])
 

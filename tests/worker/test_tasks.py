@@ -72,6 +72,29 @@ async def test_what_is_called_again_and_again_knows_nothing_of_whoever_asked_for
     assert seen[0] == "nothing"
 
 
+async def test_the_end_waits_for_nothing_that_is_called_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a worker may wait for at its stop has a grace of its own."""
+    clock = MovedClock()
+    monkeypatch.setattr(module, "AdaptiveScheduler", partial(AdaptiveScheduler, clock=clock))
+    tasks, cancelled = Tasks(lambda: "one"), asyncio.Event()
+
+    async def call() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    tasks.every("it", timedelta(seconds=1), call)
+    await clock.forward(1)
+    ending = asyncio.create_task(tasks.end(""))
+    await clock.forward(0)
+    assert cancelled.is_set()
+    await clock.forward(2)
+    await ending
+
+
 async def test_nothing_is_called_again_after_the_end() -> None:
     tasks, called, cancelled = Tasks(lambda: "one"), asyncio.Event(), asyncio.Event()
 
