@@ -52,7 +52,8 @@ async def test_only_who_was_polled_is_answered(monitored: Connection) -> None:
     for name in "ab":
         await monitor_calls.ask_poll(monitored, name)
     taken = await played.take()
-    await played.record([good(taken.services[0], taken.now)])
+    first, second = [good(each, taken.now) for each in taken.services]
+    await played.record([first, replace(second, polled=None)])
     pending = [(await monitor_calls.answer_of_poll(monitored, each)).is_pending for each in both]
     assert pending == [False, True]
 
@@ -109,5 +110,18 @@ async def test_a_probe_is_one_even_if_its_round_dies(monitored: Connection) -> N
     )
     assert begun == {service.id}
     assert (await (await play(monitored)).take()).services == ()
-    row = await monitored.fetchrow("SELECT breaker, due_at FROM hybrid_monitors.standings")
-    assert tuple(row or ()) == ("half_open", until)
+    row = await monitored.fetchrow(
+        "SELECT breaker, due_at, opened_at >= $1 FROM hybrid_monitors.standings", taken.now
+    )
+    assert tuple(row or ()) == ("half_open", until, True)
+
+
+async def test_a_service_whose_breaker_is_closed_is_not_probed(monitored: Connection) -> None:
+    """C2: a poll that was asked for has closed it, and nothing is to be left alone."""
+    played, service, decision = await one(monitored)
+    await played.record([decision])
+    now = decision.after.due_at
+    begin = (monitored, played.job_id, played.claim, [service.id], now)
+    assert await monitor_calls.begin_probes(*begin) == set()
+    breaker = "SELECT breaker FROM hybrid_monitors.standings"
+    assert await monitored.fetchval(breaker) == "closed"

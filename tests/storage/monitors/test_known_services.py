@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from hybrid_runner.model.monitors import Item, Known, Taken, Unchanged
+from hybrid_runner.model.monitors import Item, Known, Recorded, Taken, Unchanged
 from hybrid_runner.storage import monitor_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.monitored import PlayedRound, add, dependency, good, play, stored
@@ -55,7 +55,7 @@ def same(known: Known, taken: Taken, latencies: list[int]) -> Unchanged:
     return Unchanged(known.service.id, due_at, taken.now, 9, ids, latencies)
 
 
-async def record(played: PlayedRound, *unchanged: Unchanged) -> int:
+async def record(played: PlayedRound, *unchanged: Unchanged) -> Recorded:
     recorded = await monitor_calls.record_round(
         played.on,
         *(played.host, played.job_id, played.claim, (), (), ()),
@@ -64,7 +64,7 @@ async def record(played: PlayedRound, *unchanged: Unchanged) -> int:
         unchanged=unchanged,
     )
     assert recorded is not None
-    return recorded.version
+    return recorded
 
 
 async def test_a_service_that_is_as_the_worker_knows_it_is_only_named(
@@ -80,7 +80,7 @@ async def test_a_service_that_is_as_the_worker_knows_it_is_only_named(
         taken = await take(played, known)
         assert taken.recognised == {known.service.id: known}
         assert taken.services == (known.service,)
-        known.standing_version = await record(played, same(known, taken, [4]))
+        known.standing_version = (await record(played, same(known, taken, [4]))).version
         await monitored.execute("SELECT")
         assert (await take(played, known)).services == ()  # it is not due
         version = await monitored.fetchval(
@@ -172,7 +172,9 @@ async def test_times_and_latencies_are_stored_and_nothing_else(monitored: Connec
     known = await learn(monitored, played)
     before = dict(await monitored.fetchrow("SELECT * FROM hybrid_monitors.standings") or {})
     taken = await take(played, known)
-    await record(played, same(known, taken, [41]))
+    recorded = await record(played, same(known, taken, [41]))
+    assert recorded.next_due is not None
+    assert recorded.next_due <= timedelta(seconds=30)
     after = dict(await monitored.fetchrow("SELECT * FROM hybrid_monitors.standings") or {})
     assert {name for name in after if after[name] != before[name]} == {
         *("due_at", "polled_at", "latency_ms")
@@ -218,6 +220,47 @@ async def test_latencies_that_cannot_be_summed_up_are_not_stored(monitored: Conn
     taken = await take(played, known)
     await record(played, same(known, taken, [-1]))
     assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.latencies") == 0
+
+
+@pytest.mark.parametrize(
+    ("ids", "latencies", "kept"),
+    [([None, 5], [3, 4], ([5], [4])), ([5, 6], [4], ([5], [4])), ([5, 6], [4, 0], ([5], [4]))],
+)
+async def test_nor_are_those_of_nothing_or_without_a_pair(
+    monitored: Connection, ids: list[int | None], latencies: list[int], kept: tuple[list[int], ...]
+) -> None:
+    """Whatever a worker says."""
+    service_id = await add(monitored, "a")
+    played = await play(monitored)
+    taken = await played.poll()
+    await monitored.execute(
+        "SELECT hybrid_monitors.store_same($1, ARRAY[$2::bigint], ARRAY[$3::timestamptz],"
+        " ARRAY[$3::timestamptz], ARRAY[7], ARRAY[$2, $2], $4, $5, $3)",
+        played.host,
+        service_id,
+        taken.now,
+        ids,
+        latencies,
+    )
+    rows = await monitored.fetch(
+        "SELECT dependency_ids, milliseconds FROM hybrid_monitors.latencies"
+    )
+    assert [tuple(row) for row in rows] == [kept]
+
+
+async def test_the_round_of_one_host_says_nothing_of_services_of_another(
+    monitored: Connection,
+) -> None:
+    await add(monitored, "a")
+    here = await play(monitored)
+    known = await learn(monitored, here)
+    taken = await take(here, known)
+    await add(monitored, "b", "http://b.internal/")
+    there = await play(monitored, "b.internal")
+    await there.take()
+    await record(there, same(known, taken, [41]))
+    latest = "SELECT max(polled_at) FROM hybrid_monitors.standings"
+    assert await monitored.fetchval(latest) == known.polled_at
 
 
 async def test_many_latencies_are_stored_in_rows_that_need_no_compression(

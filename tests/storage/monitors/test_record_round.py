@@ -179,12 +179,13 @@ async def test_a_service_that_is_resumed_before_its_stop_is_stored_goes_on(
 ) -> None:
     paused = await add(monitored, "a")
     played = await play(monitored)
-    await played.poll()
+    taken = await played.poll()
     await service_calls.pause_service(monitored, "a")
     stopped = (await played.take()).stopped
     await service_calls.resume_service(monitored, "a")
     recorded = await played.record(
-        [], [(each, [Event("service:stopped", paused, {})]) for each in stopped]
+        [good(each, taken.now) for each in taken.services],
+        [(each, [Event("service:stopped", paused, {})]) for each in stopped],
     )
     assert recorded.event_ids == ()
     assert await monitored.fetchval("SELECT count(*) FROM hybrid_monitors.standings") == 1

@@ -71,6 +71,30 @@ async def test_bad_news_are_suppressed_by_windows_by_quiet_and_by_parents_that_a
     assert await why() is None
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("UPDATE hybrid_monitors.services SET quiet_until = now() + interval '1 h'", "maintenance"),
+        (
+            "INSERT INTO hybrid_monitors.windows (label, begins, ends)"
+            " VALUES ('{}', now(), now() + interval '1 h')",
+            "maintenance",
+        ),
+        ("UPDATE hybrid_monitors.services SET depends_on = 1 WHERE id = 2", "parent"),
+    ],
+    ids=["quiet", "window", "parent"],
+)
+async def test_each_reason_is_enough_alone(monitored: Connection, change: str, why: str) -> None:
+    await add(monitored, "parent", "http://b.internal/")
+    there = await play(monitored, "b.internal")
+    taken = await there.take()
+    await there.record([good(each, taken.now, is_down=True) for each in taken.services])
+    await add(monitored, "a")
+    await monitored.execute(change)
+    [service] = (await (await play(monitored)).take()).services
+    assert service.suppressed == why
+
+
 @pytest.mark.parametrize(("steps", "is_suppressed"), [(10, True), (11, False)])
 async def test_parents_are_followed_over_ten_steps(
     monitored: Connection, steps: int, is_suppressed: bool

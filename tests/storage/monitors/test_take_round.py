@@ -259,9 +259,39 @@ async def test_a_changed_address_is_polled_at_once(monitored: Connection) -> Non
     played = await play(monitored)
     await played.poll()
     await service_calls.update_service(monitored, "a", {"url": "http://a.internal/other"})
-    [service] = (await played.take()).services
+    [service] = (await played.poll()).services
     assert service.standing is not None
     assert service.standing.url == "http://a.internal/"
+    assert (await played.take()).services == ()
+
+
+async def test_a_service_that_was_renamed_stops_under_its_new_name(monitored: Connection) -> None:
+    renamed = await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    await service_calls.update_service(monitored, "a", {"name": "b"})
+    await due(monitored, "a", -1)
+    await played.poll()
+    await service_calls.remove_service(monitored, "b")
+    assert (await played.take()).stopped == (Stopped(renamed, "b", is_deleted=True),)
+
+
+async def test_one_that_moves_before_its_first_poll_is_polled_there_and_stops_nowhere(
+    monitored: Connection,
+) -> None:
+    await monitored.execute(ADD_MANY, 150, 1)
+    here = await play(monitored, "h0.internal")
+    await here.take()
+    moved = await monitored.fetchval(
+        "UPDATE hybrid_monitors.services SET url = 'http://b.internal/' WHERE name = 's7'"
+        " RETURNING id"
+    )
+    there = await play(monitored, "b.internal")
+    taken = await there.poll()
+    assert (taken.stopped, [each.id for each in taken.services]) == ((), [moved])
+    assert (await (await play(monitored, "h0.internal")).take()).stopped == ()
+    host = "SELECT host FROM hybrid_monitors.standings WHERE service_id = $1"
+    assert await monitored.fetchval(host, moved) == "b.internal"
 
 
 @pytest.mark.parametrize("hosts", [50, 101])
@@ -361,6 +391,18 @@ async def test_after_a_restart_what_came_due_meanwhile_is_spread_and_then_polled
     await age(monitored, 40)
     # Late again, and not put off again: a fleet that is too small would never poll them.
     assert len((await played.take()).services) >= 89
+
+
+async def test_services_with_short_intervals_are_spread_after_a_short_time_without_anybody(
+    monitored: Connection,
+) -> None:
+    """One that is polled every 5 s has missed one poll after 8 s, and they are many."""
+    await monitored.execute(ADD_MANY, 90, 1)
+    await monitored.execute("UPDATE hybrid_monitors.services SET every = '5 s'")
+    played = await play(monitored, "h0.internal")
+    await played.poll()
+    await age(monitored, 13)
+    assert len((await played.take()).services) <= 45
 
 
 async def test_what_came_due_while_the_last_round_went_on_is_spread_after_a_restart(
