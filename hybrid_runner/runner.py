@@ -30,19 +30,13 @@ from hybrid_runner.storage.connections.pool import Pool, open_pool
 from hybrid_runner.storage.migrations import migrate, refuse_unreleased, require_schema
 from hybrid_runner.storage.queries import Migration
 from hybrid_runner.telemetry.log_events import log_event
-from hybrid_runner.telemetry.metrics.export import exporting_metrics
-from hybrid_runner.telemetry.tracing.export import exporting
-from hybrid_runner.upkeep.duties.prune import Prune
 from hybrid_runner.web.database import PageDatabase
-from hybrid_runner.web.pages.metric_values import metric_values_of
-from hybrid_runner.web.server import PageServer
 from hybrid_runner.web.stream.following import Following
-from hybrid_runner.worker.report.status import WorkerStatus
-from hybrid_runner.worker.signals import stop_on_signals
-from hybrid_runner.worker.worker import Worker
 
 if TYPE_CHECKING:
     from hybrid_runner.embedded import EmbeddedPostgres
+    from hybrid_runner.worker.report.status import WorkerStatus
+    from hybrid_runner.worker.worker import Worker
 
 log = logging.getLogger("hybrid_runner")
 
@@ -88,6 +82,8 @@ class Runner(Declarations, JobCalls, SourceCalls, ScheduleCalls):
 
     async def prune(self) -> Sequence[Pruned]:
         """Delete now the ended jobs that are no longer kept, as workers do every ten minutes."""
+        from hybrid_runner.upkeep.duties.prune import Prune  # noqa: PLC0415  # as Worker
+
         await self.open()
         connection = LazyConnection(self.dsn, timeout=_PRUNE_TIMEOUT)
         try:
@@ -161,6 +157,8 @@ class Runner(Declarations, JobCalls, SourceCalls, ScheduleCalls):
             raise ConfigurationError(
                 "this app has no handlers: write one with @app.job(…) before starting a worker"
             )
+        from hybrid_runner.worker.worker import Worker  # noqa: PLC0415  # of use to nobody who only puts jobs in
+
         slots = slots_by_queue(self.registry, self.settings.work, queues)
         return Worker(
             self.dsn,
@@ -178,6 +176,9 @@ class Runner(Declarations, JobCalls, SourceCalls, ScheduleCalls):
 
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
+        from hybrid_runner.web.server import PageServer  # noqa: PLC0415  # as Worker
+        from hybrid_runner.worker.signals import stop_on_signals  # noqa: PLC0415  # as Worker
+
         async with PageServer(
             self.settings.pages.http_host,
             self.settings.pages.http_port,
@@ -198,6 +199,10 @@ class Runner(Declarations, JobCalls, SourceCalls, ScheduleCalls):
         """`run_worker` with pages and signals of the caller's own: once the worker has started,
         `show` is given the function that makes its snapshots.
         """
+        from hybrid_runner.telemetry.metrics.export import exporting_metrics  # noqa: PLC0415  # as Worker
+        from hybrid_runner.telemetry.tracing.export import exporting  # noqa: PLC0415  # as Worker
+        from hybrid_runner.web.pages.metric_values import metric_values_of  # noqa: PLC0415  # as Worker
+
         await self.open(wait=self.settings.database.start_timeout)
         try:
             pool = await self._sessions.pool()

@@ -138,6 +138,9 @@ def test_each_public_name_can_be_imported_and_is_listed() -> None:
             {
                 "hybrid_runner.bench",
                 "hybrid_runner.embedded",
+                "hybrid_runner.upkeep",
+                "hybrid_runner.web.server",
+                "hybrid_runner.worker.worker",
                 "aiohttp",
                 "matplotlib",
                 "opentelemetry.sdk",
