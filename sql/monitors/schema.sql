@@ -1464,8 +1464,8 @@ BEGIN
         WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
             AND t.due_at <= looked
             -- not one that was put off since its last poll: it would never be polled
-            AND t.is_started AND t.due_at <= t.polled_at + s.every
-            AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
+            AND t.due_at <= t.polled_at + s.every
+            AND s.id = t.service_id AND s.active AND s.host = t.host;
         GET DIAGNOSTICS put_off_again = ROW_COUNT;
     END IF;
     RETURN put_off + put_off_again > 0;
@@ -1864,7 +1864,6 @@ BEGIN
     looked := clock_timestamp();
     IF last_look > looked + interval '5 seconds' THEN
         PERFORM hybrid_monitors.mend_set_back(take_round.host, place, looked);
-        last_look := looked;
     END IF;
 
     FOR pass IN 1..2 LOOP -- the second time when some were put off
@@ -1888,7 +1887,7 @@ BEGIN
             take_round.host, taken, known_ids, known_versions, known_standings, has_windows);
     END IF;
     IF cardinality(taken) > cardinality(recognised) THEN
-        SELECT json_agg(row_to_json(v) ORDER BY v.place) INTO services
+        SELECT json_agg(row_to_json(v)) INTO services
         FROM (
             SELECT
                 s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
@@ -1903,9 +1902,8 @@ BEGIN
                 CASE WHEN t.ok AND t.digest IS NOT NULL AND NOT t.is_unsettled THEN (
                     SELECT coalesce(json_object_agg(d.name, d.id), '{}')
                     FROM hybrid_monitors.dependencies AS d WHERE d.service_id = s.id
-                ) END AS dependency_ids,
-                i.place
-            FROM unnest(taken) WITH ORDINALITY AS i (id, place)
+                ) END AS dependency_ids
+            FROM unnest(taken) AS i (id)
             JOIN hybrid_monitors.services AS s ON s.id = i.id
             LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
             LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id

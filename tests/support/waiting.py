@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar, overload
 from hybrid_runner.storage.connections.connection import Connection
 
 T = TypeVar("T")
-PATIENCE = 12.0
+PATIENCE = 120.0
 """Seconds: far more than anything takes that works, and less than the time-out of a test, which
 tells nothing.
 """

@@ -59,8 +59,8 @@ BEGIN
         WHERE t.host = spread_services.host AND t.due_at > last_look - interval '5 seconds'
             AND t.due_at <= looked
             -- not one that was put off since its last poll: it would never be polled
-            AND t.is_started AND t.due_at <= t.polled_at + s.every
-            AND s.id = t.service_id AND s.active AND s.host = t.host AND s.url = t.url;
+            AND t.due_at <= t.polled_at + s.every
+            AND s.id = t.service_id AND s.active AND s.host = t.host;
         GET DIAGNOSTICS put_off_again = ROW_COUNT;
     END IF;
     RETURN put_off + put_off_again > 0;

@@ -45,7 +45,6 @@ BEGIN
     looked := clock_timestamp();
     IF last_look > looked + interval '5 seconds' THEN
         PERFORM hybrid_monitors.mend_set_back(take_round.host, place, looked);
-        last_look := looked;
     END IF;
 
     FOR pass IN 1..2 LOOP -- the second time when some were put off
@@ -69,7 +68,7 @@ BEGIN
             take_round.host, taken, known_ids, known_versions, known_standings, has_windows);
     END IF;
     IF cardinality(taken) > cardinality(recognised) THEN
-        SELECT json_agg(row_to_json(v) ORDER BY v.place) INTO services
+        SELECT json_agg(row_to_json(v)) INTO services
         FROM (
             SELECT
                 s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
@@ -84,9 +83,8 @@ BEGIN
                 CASE WHEN t.ok AND t.digest IS NOT NULL AND NOT t.is_unsettled THEN (
                     SELECT coalesce(json_object_agg(d.name, d.id), '{}')
                     FROM hybrid_monitors.dependencies AS d WHERE d.service_id = s.id
-                ) END AS dependency_ids,
-                i.place
-            FROM unnest(taken) WITH ORDINALITY AS i (id, place)
+                ) END AS dependency_ids
+            FROM unnest(taken) AS i (id)
             JOIN hybrid_monitors.services AS s ON s.id = i.id
             LEFT JOIN hybrid_monitors.standings AS t ON t.service_id = s.id
             LEFT JOIN hybrid_monitors.asked AS a ON a.service_id = s.id

@@ -55,7 +55,7 @@ async def test_a_good_answer_is_a_good_poll() -> None:
     assert polled.url.endswith("#fragment")
 
 
-@pytest.mark.parametrize("status", ["500 Oops", "404 Not Found", "199 Odd", "600 Odd"])
+@pytest.mark.parametrize("status", ["500 Oops", "404 Not Found", "300 Many", "199 Odd", "600 Odd"])
 async def test_what_is_not_2xx_is_a_failed_poll_whatever_the_body(status: str) -> None:
     """Section 9."""
     code = status.split(maxsplit=1)[0]

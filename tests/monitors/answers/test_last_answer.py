@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from copy import deepcopy
@@ -16,7 +17,7 @@ from hybrid_runner.monitors.answers.poll import poll_group
 from hybrid_runner.monitors.answers.prepared import Preparations
 from hybrid_runner.monitors.answers.session import open_session
 from hybrid_runner.policy.monitored_dependencies import digest_of
-from tests.monitors.answers.hostile import Server, answering, serving
+from tests.monitors.answers.hostile import Server, answering, message, serving
 from tests.monitors.answers.services import NOW, service
 
 ANSWER: list[dict[str, Any]] = [
@@ -127,6 +128,36 @@ async def test_items_of_a_service_that_is_well_are_not_read_again(server: Server
     assert third.ok
     assert (second.items, second.same) == ((), Same(("db", "mail"), [12, 7]))
     assert third.same == second.same
+
+
+async def test_an_answer_that_says_something_else_is_read_with_all_that_it_says() -> None:
+    """Although its latencies and times were left out of the comparison."""
+    first = [{"name": "db", "healthy": True, "latencyMs": 5, "lastChecked": "2026-01-01T00:00Z"}]
+    second = [{**first[0], "healthy": False, "latencyMs": 6}]
+    bodies = iter((first, second, first))
+
+    async def behave(_: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(message(json.dumps(next(bodies)).encode()))
+        await writer.drain()
+
+    async with serving(behave) as server:
+        found = await polls(server, digest=digest_of(parse_dependencies(first).items))
+    assert [polled.same for polled in found] == [None] * 3
+    said = [(item.healthy, item.latency_ms) for polled in found for item in polled.items]
+    assert said == [(True, 5), (False, 6), (True, 5)]
+    assert all(item.last_checked for polled in found for item in polled.items)
+
+
+async def test_those_who_share_an_answer_all_read_all_of_it(server: Server) -> None:
+    """C6: of one alone the latencies are taken out, to know it again."""
+    digest = digest_of(parse_dependencies(ANSWER).items)
+    known = Standing(NOW, server.url, NOW, ok=True, digest=digest)
+    both = [service(server.url, id=n, version=3, standing=known) for n in (1, 2)]
+    preparations = Preparations({})
+    async with open_session() as session:
+        for _ in range(2):
+            found = await poll_group(session, both, now=NOW, preparations=preparations, well={1, 2})
+    assert [[item.latency_ms for item in polled.items] for polled in found] == [[12, 7]] * 2
 
 
 async def test_they_are_when_the_standing_is_of_another_answer(server: Server) -> None:

@@ -166,6 +166,17 @@ async def test_the_known_and_the_others_come_in_the_order_of_their_last_polls(
     assert list(taken.recognised) == [known.service.id]
 
 
+async def test_a_known_one_that_is_not_due_stands_for_no_other(monitored: Connection) -> None:
+    await add(monitored, "a")
+    played = await play(monitored)
+    known = await learn(monitored, played)
+    taken = await take(played, known)
+    known.standing_version = (await record(played, same(known, taken, [4]))).version
+    await add(monitored, "b")
+    taken = await take(played, known)
+    assert ([each.name for each in taken.services], taken.recognised) == (["b"], {})
+
+
 async def test_times_and_latencies_are_stored_and_nothing_else(monitored: Connection) -> None:
     await add(monitored, "a")
     played = await play(monitored)

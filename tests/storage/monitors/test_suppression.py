@@ -9,6 +9,11 @@ import pytest
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.monitored import add, good, play
 
+WINDOW = (
+    "INSERT INTO hybrid_monitors.windows (label, begins, ends)"
+    " VALUES ('{}', now(), now() + interval '1 h')"
+)
+
 
 async def test_bad_news_are_suppressed_by_windows_by_quiet_and_by_parents_that_are_down(
     monitored: Connection,
@@ -75,11 +80,7 @@ async def test_bad_news_are_suppressed_by_windows_by_quiet_and_by_parents_that_a
     ("change", "why"),
     [
         ("UPDATE hybrid_monitors.services SET quiet_until = now() + interval '1 h'", "maintenance"),
-        (
-            "INSERT INTO hybrid_monitors.windows (label, begins, ends)"
-            " VALUES ('{}', now(), now() + interval '1 h')",
-            "maintenance",
-        ),
+        (WINDOW, "maintenance"),
         ("UPDATE hybrid_monitors.services SET depends_on = 1 WHERE id = 2", "parent"),
     ],
     ids=["quiet", "window", "parent"],

@@ -384,13 +384,28 @@ async def test_after_a_restart_what_came_due_meanwhile_is_spread_and_then_polled
     played = await play(monitored, "h0.internal")
     await played.poll()
     await age(monitored, 300)
+    await monitored.execute("UPDATE hybrid_monitors.services SET every = '1 h' WHERE name = 's7'")
+    await due(monitored, "s7", 3000)
+    later = "SELECT due_at FROM hybrid_monitors.standings WHERE name = 's7'"
+    before = await monitored.fetchval(later)
     taken = await played.take()
     assert len(taken.services) <= 1
+    assert await monitored.fetchval(later) == before  # it was not missed
+    await due(monitored, "s7", -1)
     due_at = "SELECT max(due_at) - now() FROM hybrid_monitors.standings"
     assert await monitored.fetchval(due_at) <= timedelta(seconds=30)
     await age(monitored, 40)
     # Late again, and not put off again: a fleet that is too small would never poll them.
     assert len((await played.take()).services) >= 89
+
+
+async def test_a_first_poll_that_was_put_off_is_not_put_off_again(monitored: Connection) -> None:
+    """Else where workers come and go it would never be made."""
+    await monitored.execute(ADD_MANY, 150, 1)
+    played = await play(monitored, "h0.internal")
+    assert (await played.take()).services == ()
+    await age(monitored, 300)
+    assert len((await played.take()).services) == 150
 
 
 async def test_services_with_short_intervals_are_spread_after_a_short_time_without_anybody(
