@@ -11,6 +11,7 @@ import pytest
 
 from hybrid_runner.cli.monitors import events
 from hybrid_runner.errors import DatabaseUnavailable
+from hybrid_runner.storage import monitor_view_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.monitored_pages import Monitored, monitored
 from tests.support.waiting import until_fetched
@@ -105,9 +106,29 @@ async def test_following_goes_on_behind_the_past_that_was_shown(
 
     monkeypatch.setattr("hybrid_runner.cli.monitors.events.asyncio.sleep", sleep)
     with pytest.raises(_Enough):
-        await events.listen(asked(follow=True, kind=["service:down"], after=700, limit=5))
-    assert ids(capsys.readouterr().out) == [701, 1201]
+        await events.listen(asked(follow=True, after=0, limit=3))
+    said = capsys.readouterr()
+    assert ids(said.out) == [*range(1, 1202)]
+    assert said.err == ""
     await until_fetched(here.database, READERS, True)  # good polls are stored meanwhile
+
+
+async def test_what_happens_while_the_past_is_read_is_shown_once(
+    here: Monitored, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await many(here, 12)
+
+    async def seen_before(_: object) -> int:
+        return 10
+
+    async def sleep(_: float) -> None:
+        raise _Enough
+
+    monkeypatch.setattr(monitor_view_calls, "newest_event", seen_before)
+    monkeypatch.setattr("hybrid_runner.cli.monitors.events.asyncio.sleep", sleep)
+    with pytest.raises(_Enough):
+        await events.listen(asked(follow=True))
+    assert ids(capsys.readouterr().out) == [*range(1, 13)]
 
 
 async def test_who_follows_is_told_of_events_that_are_gone_already(

@@ -7,9 +7,13 @@ import asyncio
 import aiohttp
 import pytest
 
+from hybrid_runner.settings import Settings
 from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.web.database import PageConnection, PageDatabase
 from hybrid_runner.web.stream import monitor_events, monitor_feed
+from tests.support.logins import Login, Logins
 from tests.support.monitored_pages import monitored, served
+from tests.support.moved_clock import turn
 from tests.support.streams import BEARER, TOKEN
 from tests.support.waiting import until, until_fetched
 
@@ -76,12 +80,30 @@ async def test_a_reader_that_leaves_takes_nothing_from_the_others(
     dsn: str, database: Connection
 ) -> None:
     here = await monitored(database)
-    async with served(dsn) as client, client.events("/monitors/events") as stays:
-        async with client.events("/monitors/events") as leaves:
-            first = await here.event("service:down", 1)
-            assert [(await each.next()).id for each in (stays, leaves)] == [str(first)] * 2
-        second = await here.event("service:up", 1)
-        assert (await stays.next()).id == str(second)
+    connection = PageConnection(PageDatabase(Settings.load(dsn=dsn), lambda: dsn))
+    feed = monitor_feed.MonitorFeed(connection)
+    await feed.join()
+    at = await feed.join()
+    feed.leave()
+    news = asyncio.create_task(feed.wait(60))
+    await turn()
+    number = await here.event("service:up", 1)
+    assert await news
+    assert [one.id for one in await feed.after(at)] == [number]
+    feed.leave()
+    await feed.close()
+    await connection.close()
+
+
+async def test_who_may_only_read_sees_events_all_the_same(
+    dsn: str, database: Connection, login: Logins
+) -> None:
+    """It may not say that somebody reads."""
+    here = await monitored(database)
+    async with served(login(Login.READER)) as client, client.events("/monitors/events") as seen:
+        number = await here.event("service:up", 1)
+        one = await seen.next()
+    assert (one.name, one.id) == ("service:up", str(number))
 
 
 async def test_who_comes_when_nobody_reads_sees_what_happens_from_then_on(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -95,6 +96,47 @@ async def test_what_is_the_name_of_no_service_is_not_found(
     assert len(body["error"]) < 400
 
 
+async def test_a_name_that_no_service_can_have_is_not_looked_for(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def installed(_: object) -> bool:
+        return True
+
+    async def look(*_: object) -> None:
+        raise AssertionError("the database was asked")
+
+    monkeypatch.setattr(monitor_view_calls, "has_monitors", installed)
+    monkeypatch.setattr(monitor_view_calls, "show_service", look)
+    async with served(dsn) as client:
+        for path in ("/monitors/{}", "/monitors/{}/history", "/monitors/events?service={}"):
+            assert (await client.get(path.format("x" * 201)))[0] == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"/monitors/\xff",
+        b"/monitors/\xff/history",
+        b"/monitors/events?service=\xff",
+        b"/monitors?text=\xff",
+        b"/monitors?label=\xff=1",
+    ],
+    ids=repr,
+)
+async def test_bytes_that_are_no_text_are_refused(
+    dsn: str, database: Connection, path: bytes
+) -> None:
+    """Sent as they are, as no browser would."""
+    await monitored(database)
+    async with served(dsn) as client:
+        reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
+        writer.write(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        said = await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+    assert said.split()[1] == b"400"
+
+
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
@@ -146,6 +188,7 @@ async def test_what_is_listed_can_be_chosen(
         ("offset=-1", "offset: use a whole number"),
         ("label=team", "label: write it as name=value"),
         ("text=%00", "text: at most 500 characters, and no NUL"),
+        (f"host={'x' * 501}", "host: at most 500 characters, and no NUL"),
         ("colour=red", "there is no 'colour' here: there is host, label, limit, offset, state, te"),
     ],
 )

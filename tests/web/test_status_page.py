@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from html.parser import HTMLParser
 from typing import Any
 
@@ -183,6 +185,9 @@ async def test_it_shows_public_fields_alone(dsn: str, database: Connection) -> N
     for hidden in ("secret", "internal tool", "paused one", "503", "E1", "ops@"):
         assert hidden not in text
     assert "default-src 'none'" in headers["Content-Security-Policy"]
+    style = text.partition("<style>")[2].partition("</style>")[0]
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in headers["Content-Security-Policy"]
     assert headers["X-Content-Type-Options"] == "nosniff"
     async with (
         served(dsn, http_status="all") as client,
