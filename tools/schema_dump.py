@@ -86,7 +86,7 @@ def current() -> dict[str, str]:
             asyncio.run(_migrate(postgres.dsn))
             return {schema: dump(postgres.dsn, schema) for schema in TARGETS}
         finally:
-            postgres.close()
+            postgres.stop()
 
 
 async def _migrate(dsn: str) -> None:

@@ -199,7 +199,7 @@ async def own_database() -> AsyncIterator[BenchDatabase]:
                 await database.alter(AT_REST)
                 yield database
         finally:
-            server.close()
+            await asyncio.to_thread(server.stop)
 
 
 @asynccontextmanager

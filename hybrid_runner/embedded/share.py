@@ -49,6 +49,17 @@ class EmbeddedPostgres:
         if share is not None:
             os.close(share)  # without unlocking: a forked child keeps its share
 
+    def stop(self, within: float = 30.0) -> bool:
+        """Give up this share, and wait until the server has ended: then its folder can be removed.
+        Whether it has; somebody else who uses it keeps it running.
+        """
+        self.close()
+        keeper = Folder(self.directory).lock("keeper")
+        held = locks.hold(keeper, deadline=time.monotonic() + within)
+        if held is not None:
+            locks.release(held)
+        return held is not None
+
 
 def use_embedded(
     directory: Path | None = None, *, settings: Mapping[str, str] = {}

@@ -55,6 +55,23 @@ def test_user_arriving_while_the_server_stops_gets_a_living_one(folder: Path) ->
         postgres.close()
 
 
+def test_whoever_stops_a_server_of_its_own_finds_its_folder_left_alone(empty: Path) -> None:
+    folder = empty / "postgres"
+    folder.mkdir(mode=0o755)
+    for _ in range(2):
+        assert use_embedded(folder).stop()
+        assert not (folder / "data" / "postmaster.pid").exists()
+        shutil.rmtree(folder / "data")
+
+
+def test_a_server_that_somebody_else_uses_goes_on(
+    folder: Path, other: OtherProcess, use: Use
+) -> None:
+    other.wait_until_served()
+    assert not use(folder).stop(within=0.5)
+    assert ask(use(folder).dsn, "SELECT 1") == 1
+
+
 def test_path_that_cannot_hold_a_socket_gets_a_short_private_one(
     own: Path, use: Use, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,7 +152,7 @@ async def own_server() -> AsyncIterator[Connection]:
         await migrate(connection)
         yield connection
         await connection.close()
-        postgres.close()
+        postgres.stop()
 
 
 async def causes(connection: Connection, longer_than: timedelta = AT_ONCE) -> list[BloatCause]:

@@ -148,7 +148,7 @@ def embedded(settings: Mapping[str, str] = QUICK) -> Iterator[EmbeddedPostgres]:
         try:
             yield postgres
         finally:
-            postgres.close()
+            postgres.stop()
 
 
 def _trouble_with_containers() -> str | None:
