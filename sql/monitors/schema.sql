@@ -608,6 +608,16 @@ BEGIN
             SELECT FROM hybrid_runner.jobs AS j WHERE j.key = 'monitors:' || h.host)
         ORDER BY h.host COLLATE "C"
     );
+    -- Whoever added a service before the job of its host was stored, and committed later, has
+    -- signalled to a job that was not there.
+    INSERT INTO hybrid_runner.signals (key)
+    SELECT DISTINCT 'monitors:' || s.host
+    FROM hybrid_monitors.services AS s
+    WHERE s.active AND (open_hosts.hosts IS NULL OR s.host = ANY (open_hosts.hosts))
+        AND NOT EXISTS (
+            SELECT FROM hybrid_monitors.standings AS t
+            WHERE t.service_id = s.id AND t.host = s.host)
+        AND EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.key = 'monitors:' || s.host);
     BEGIN
         RETURN hybrid_monitors.store_rounds(closed);
     EXCEPTION WHEN lock_not_available THEN

@@ -48,11 +48,12 @@ async def test_a_service_that_is_inserted_by_plain_sql_is_polled_at_once(
 async def test_what_an_editor_has_not_committed_is_not_polled_and_holds_nobody_up(
     monitors_dsn: str, monitored: Connection
 ) -> None:
+    """C1: it is polled when it is committed, though the job of its host came between."""
     fakes = FakeServices([FakeService("orders"), FakeService("stock")])
     async with fakes, polling(monitors_dsn) as (monitors, _):
         async with monitored.transaction():
             await store(monitored, fakes, "orders")
-            await monitors.add("stock", fakes.url("stock"))
+            await monitors.add("stock", fakes.url("stock"), every="1h")
             await until(lambda: visits(fakes, "stock"))
             assert not visits(fakes, "orders")
         await until(lambda: visits(fakes, "orders"))

@@ -77,6 +77,18 @@ async def test_what_was_found_is_stored_while_others_are_still_waited_for(
         assert not visits(fakes, "hangs")
 
 
+async def test_what_was_answered_counts_although_the_network_is_gone_since(
+    monitors_dsn: str, monitored: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Section 7: only polls that failed on this side are missed."""
+    monkeypatch.setattr("hybrid_runner.monitors.poller.Poller.is_cut_off", True)
+    fakes = FakeServices([FakeService("fails", "failing"), FakeService("orders")])
+    async with fakes, polling(monitors_dsn):
+        began = await monitored.fetchval("SELECT now()")
+        await store(monitored, fakes, "fails", "orders")
+        await until_fetched(monitored, POLLED, ["fails", "orders"], began)
+
+
 async def test_a_poll_of_which_nothing_can_be_decided_holds_up_no_other(
     monitors_dsn: str,
     monitored: Connection,

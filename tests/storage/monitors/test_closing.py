@@ -77,6 +77,27 @@ async def test_who_saw_the_job_and_commits_when_it_has_ended_has_the_host_opened
     assert await monitor_calls.open_hosts(idle, [HOST]) == 1
 
 
+async def test_who_adds_a_service_before_the_job_and_commits_later_is_heard(
+    monitored: Connection, other: Connection
+) -> None:
+    """C1: what was signalled before a job was stored is not for it."""
+    heard = (
+        "SELECT count(*) FROM hybrid_runner.signals AS s JOIN hybrid_runner.jobs AS j"
+        " ON j.key = s.key AND s.newest_job >= j.id WHERE j.key = 'monitors:a.internal'"
+    )
+    async with other.transaction():
+        await other.execute(ADD, "late", "http://a.internal/late")
+        await add(monitored, "a")
+        await (await play(monitored)).poll()
+    assert await monitored.fetchval(heard) == 0
+    await monitor_calls.open_hosts(monitored, [HOST])
+    assert await monitored.fetchval(heard) == 1
+    await (await play(monitored)).poll()
+    before = await monitored.fetchval(heard)
+    await monitor_calls.open_hosts(monitored, [HOST])
+    assert await monitored.fetchval(heard) == before
+
+
 async def test_a_host_that_somebody_opens_at_this_moment_is_not_closed(
     idle: Connection, other: Connection
 ) -> None:
