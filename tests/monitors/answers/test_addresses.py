@@ -22,6 +22,7 @@ NEVER = [
     "64:ff9b::a9fe:a9fe",
     "2002:a9fe:a9fe::1",
     "64:ff9b:1:a9fe:a9:fe00::",  # RFC 8215, behind prefixes of 48, 56, 64 and 96 bits
+    "64:ff9b:1:6464:64:c800::",
     "64:ff9b:1:a9:fe:a9fe::",
     "64:ff9b:1:7:a9:fea9:fe00:0",
     "64:ff9b:1::a9fe:a9fe",
@@ -78,6 +79,7 @@ def test_a_network_may_be_allowed() -> None:
     rules = AddressRules(allow=("169.254.1.0/24", "10.0.0.0/8"), refuse="private")
     assert rules.why_refused("169.254.1.9") is None
     assert rules.why_refused("::ffff:169.254.1.9") is None
+    assert rules.why_refused("64:ff9b::169.254.1.9")  # which is another way there
     assert rules.why_refused("169.254.169.254")
     assert rules.why_refused("10.1.1.1") is None
     assert rules.why_refused("192.168.0.1")

@@ -83,6 +83,15 @@ async def test_an_answer_that_repeats_the_secret_is_stored_without_it(
     assert VALUE not in repr(polled)
 
 
+async def test_a_secret_that_json_writes_otherwise_is_hidden_too() -> None:
+    value = 'pass"word\\x'
+    secrets = {"orders": Secret(value, hosts=("127.0.0.1",))}
+    answer = json.dumps([{"name": f"a {value} b", "healthy": True}])
+    async with serving(answering(answer.encode())) as server:
+        polled = await poll_one(server.url, headers=HEADERS, secrets=secrets)
+    assert [item.name for item in polled.items] == ["a *** b"]
+
+
 async def test_a_header_that_repeats_the_secret_is_not_quoted_with_it() -> None:
     expect = {"header": {"name": "X-Echo", "equals": "a"}}
     async with serving(answering(headers={"X-Echo": VALUE})) as server:
