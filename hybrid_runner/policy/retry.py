@@ -21,7 +21,7 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         if parse_duration(self.base) > parse_duration(self.cap):
             raise ConfigurationError("a RetryPolicy needs a base that is not longer than its cap")
-        if not 1 <= self.factor <= 100:
+        if not isinstance(self.factor, (int, float)) or not 1 <= self.factor <= 100:
             raise ConfigurationError(
                 f"a RetryPolicy needs a factor between 1 and 100, not {self.factor!r}"
             )
