@@ -8,6 +8,7 @@ from datetime import timedelta
 from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.policy.intervals import GrowingPause
+from hybrid_runner.resilience.numbers import is_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         if parse_duration(self.base) > parse_duration(self.cap):
             raise ConfigurationError("a RetryPolicy needs a base that is not longer than its cap")
-        if not 1 <= self.factor <= 100:
+        if not (is_number(self.factor) and 1 <= self.factor <= 100):
             raise ConfigurationError(
                 f"a RetryPolicy needs a factor between 1 and 100, not {self.factor!r}"
             )

@@ -175,3 +175,12 @@ async def test_an_outage_of_a_day_is_waited_for_at_most_five_seconds_at_a_time(
     assert pauses[:6] == pytest.approx([0.6, 1.2, 2.4, 4.8, 5, 5])
     assert max(pauses) == 5
     assert capsys.readouterr().err == ("hybrid-runner: nobody answers: going on once it answers\n")
+
+
+async def test_events_of_one_service_are_shown_alone(
+    here: Monitored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders, other = await here.up("orders"), await here.up("other")
+    numbers = [await here.event("service:down", each) for each in (orders, other, orders)]
+    assert await events.listen(asked(service="orders")) == 0
+    assert ids(capsys.readouterr().out) == [numbers[0], numbers[2]]

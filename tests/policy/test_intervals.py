@@ -56,6 +56,8 @@ def test_a_retry_policy_that_makes_no_sense_is_refused() -> None:
         RetryPolicy(base="10s", cap=1)
     with pytest.raises(ConfigurationError, match="factor"):
         RetryPolicy(factor=0.5)
+    with pytest.raises(ConfigurationError, match="factor between 1 and 100, not '2'"):
+        RetryPolicy(factor="2")  # type: ignore[arg-type]
 
 
 def test_a_retry_policy_takes_durations_as_people_write_them() -> None:
