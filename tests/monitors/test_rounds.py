@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,12 @@ from hybrid_runner import ConfigurationError, Job, WaitTimeout
 from hybrid_runner.errors import StaleClaim
 from hybrid_runner.model.monitors import Polled, Service, host_key
 from hybrid_runner.monitors import MonitorEvent, Monitors, PollComplete, StatusChange, standalone
+from hybrid_runner.monitors import round as rounds
 from hybrid_runner.monitors.answers import poll as polls
 from hybrid_runner.resilience import Breaker
 from hybrid_runner.storage import monitor_calls
 from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.storage.connections.statements import Fetches
 from tests.monitors.polling import app_of, events, polling, store, told, visits
 from tests.support.monitored import age
 from tests.support.waiting import until, until_fetched
@@ -499,3 +502,33 @@ async def test_ten_thousand_services_that_come_at_once_are_spread_and_none_is_le
         )
         assert len(by_minute) == 60
         assert all(100 < row["count"] < 240 for row in by_minute)
+
+
+@pytest.mark.parametrize(
+    ("count", "taken"), [(3, [3]), (6, [3, 3]), (7, [3, 3, 1])], ids=["one take", "two", "three"]
+)
+async def test_c1_a_run_takes_more_only_when_more_is_due(
+    monitors_dsn: str,
+    monitored: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
+    taken: list[int],
+) -> None:
+    """What one run cannot take at a time it takes one after the other; what is empty costs."""
+    takes: dict[int, list[int]] = {}
+    take_round = monitor_calls.take_round
+
+    async def counted(on: Fetches, host: str, job_id: int, claim: int, *more: Any) -> Any:
+        found = await take_round(on, host, job_id, claim, *more)
+        takes.setdefault(claim, []).append(len(found.services) if found else -1)
+        return found
+
+    monkeypatch.setattr(rounds, "MOST", 3)
+    monkeypatch.setattr(monitor_calls, "take_round", counted)
+    fakes = FakeServices([FakeService(f"s{number}") for number in range(count)])
+    async with fakes:
+        await store(monitored, fakes, *(f"s{number}" for number in range(count)))
+        async with polling(monitors_dsn):
+            await told(monitored, "service:started", count)
+            await until_fetched(monitored, IDLE, 1)
+    assert next(iter(takes.values())) == taken
