@@ -251,7 +251,12 @@ def due_when_well(
     if not timedelta(0) <= now - was_due_at <= a_little:
         return now + service.every
     due_at = was_due_at + service.every
-    return due_at if place is None else gathered(place, due_at, service.every, rules.tick)
+    if place is None:
+        return due_at
+    moment = gathered(place, due_at, service.every, rules.tick)
+    # After a poll that was late the moment to which it is moved may be over, or about to come.
+    is_too_soon = moment < min(due_at, now + rules.tick)
+    return moment + service.every if is_too_soon else moment
 
 
 class _Told(NamedTuple):

@@ -60,7 +60,8 @@ class NamedLoop:
             return Outcome(Result.FAILED)
         if self.rules.adapt is None or value is None or value is True:
             return Outcome(Result.OK)
-        changed = None if self.seen is NOTHING else self.seen != value
+        # Here, where what cannot be compared is a failure of the run: arrays compare to arrays.
+        changed = None if self.seen is NOTHING else bool(self.seen != value)
         return Outcome(Result.OK, value, changed)
 
 

@@ -1,5 +1,6 @@
 -- check_schedule_count: refuse more schedules than one login may have; who may change those of
--- other logins may make any number.
+-- other logins may make any number. What other transactions of that login have not committed is
+-- not counted: that would make them wait for each other.
 CREATE OR REPLACE FUNCTION hybrid_runner.check_schedule_count() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$

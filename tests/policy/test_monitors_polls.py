@@ -11,10 +11,12 @@ from datetime import timedelta
 import pytest
 
 from hybrid_runner.model.monitors import Standing, Stopped
-from hybrid_runner.policy.monitors import missed, put_off, stop, try_breaker
+from hybrid_runner.policy.monitor_rounds import place_of
+from hybrid_runner.policy.monitors import due_when_well, missed, put_off, stop, try_breaker
 from tests.policy.monitored import (
     EVERY,
     NOW,
+    RULES,
     URL,
     World,
     bad,
@@ -70,6 +72,22 @@ def test_c4_what_is_polled_late_with_others_keeps_its_rhythm() -> None:
         world.now = world.standing.due_at + seconds(2.5)
         world.poll(good())
         assert world.standing.due_at == NOW + EVERY * (turn + 1)
+
+
+@pytest.mark.parametrize("every", [6, 10, 20, 30, 31, 60])
+@pytest.mark.parametrize("late", [0, 1, 5, 6, 9, 14.9])
+@pytest.mark.parametrize("seed", range(10))
+def test_c1_what_is_polled_late_and_then_gathered_is_not_due_at_once(
+    every: float, late: float, seed: int
+) -> None:
+    """The moment to which it is moved may be over when its poll ends."""
+    was_due_at, place = NOW + seconds(random.Random(seed).uniform(0, 1e4)), place_of(seed)
+    now, of = was_due_at + seconds(min(late, every / 2)), service(every=seconds(every))
+    due_at = due_when_well(of, was_due_at, now, RULES, place)
+    soonest = min(was_due_at + of.every, now + RULES.tick)
+    assert soonest <= due_at <= now + of.every + RULES.tick
+    again = due_when_well(of, due_at, due_at, RULES, place)
+    assert abs(again - due_at - of.every) < seconds(0.001)
 
 
 def test_c4_what_is_very_late_starts_anew() -> None:

@@ -182,6 +182,29 @@ async def test_what_cannot_be_compared_is_a_failure(
     assert state.failures == 1
 
 
+async def test_a_comparison_that_is_neither_true_nor_false_is_a_failure_and_ends_no_loop(
+    scheduler: AdaptiveScheduler, clock: MovedClock
+) -> None:
+    """E4, E8: arrays compare to arrays."""
+
+    class Answers:
+        def __bool__(self) -> bool:
+            raise ValueError("ambiguous")
+
+    class Array:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __eq__(self, other: object) -> Answers:  # type: ignore[override]
+            return Answers()
+
+        __ne__ = __eq__  # type: ignore[assignment]
+
+    noted = Noted(clock, Array(), Array(), Array(), "a")
+    scheduler.schedule("it", noted, 1, adapt=Adapt("1s", "3s"))
+    await clock.forward(8)
+    assert noted.at == [1, 2, 4, 8]
+
+
 # --- changes, and the log
 
 

@@ -15,6 +15,11 @@ from tests.support.monitored import ADD, add, play
 HOST = "a.internal"
 ROUNDS = "SELECT count(*) FROM hybrid_runner.jobs WHERE key = 'monitors:a.internal'"
 END = "DELETE FROM hybrid_runner.jobs WHERE key = 'monitors:a.internal'"
+HEARD = (
+    "SELECT count(*) FROM hybrid_runner.signals AS s JOIN hybrid_runner.jobs AS j"
+    " ON j.key = s.key AND s.newest_job >= j.id WHERE j.key = 'monitors:a.internal'"
+)
+"""Signals that its job gets."""
 OPENS = "SELECT count(*) FROM hybrid_runner.jobs WHERE kind = 'monitors.open'"
 
 
@@ -81,21 +86,46 @@ async def test_who_adds_a_service_before_the_job_and_commits_later_is_heard(
     monitored: Connection, other: Connection
 ) -> None:
     """C1: what was signalled before a job was stored is not for it."""
-    heard = (
-        "SELECT count(*) FROM hybrid_runner.signals AS s JOIN hybrid_runner.jobs AS j"
-        " ON j.key = s.key AND s.newest_job >= j.id WHERE j.key = 'monitors:a.internal'"
-    )
     async with other.transaction():
         await other.execute(ADD, "late", "http://a.internal/late")
         await add(monitored, "a")
         await (await play(monitored)).poll()
-    assert await monitored.fetchval(heard) == 0
+    assert await monitored.fetchval(HEARD) == 0
     await monitor_calls.open_hosts(monitored, [HOST])
-    assert await monitored.fetchval(heard) == 1
+    assert await monitored.fetchval(HEARD) == 1
     await (await play(monitored)).poll()
-    before = await monitored.fetchval(heard)
+    before = await monitored.fetchval(HEARD)
     await monitor_calls.open_hosts(monitored, [HOST])
-    assert await monitored.fetchval(heard) == before
+    assert await monitored.fetchval(HEARD) == before
+
+
+@pytest.mark.parametrize("hosts", [[HOST], None])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE hybrid_monitors.services SET url = 'http://a.internal/moved' WHERE name = 'a'",
+        "SELECT hybrid_monitors.ask_poll('a')",
+        "UPDATE hybrid_monitors.services SET active = false WHERE name = 'a'",
+        "UPDATE hybrid_monitors.services SET url = 'http://b.internal/' WHERE name = 'a'",
+        "DELETE FROM hybrid_monitors.services WHERE name = 'a'",
+    ],
+)
+async def test_who_changes_a_service_before_the_job_and_commits_later_is_heard(
+    monitored: Connection, other: Connection, change: str, hosts: list[str] | None
+) -> None:
+    """C1: it was added and its host not opened yet."""
+    await add(monitored, "a")
+    await add(monitored, "b")
+    async with other.transaction():
+        await other.execute(change)
+        await (await play(monitored)).poll()
+    assert await monitored.fetchval(HEARD) == 0
+    await monitor_calls.open_hosts(monitored, hosts)
+    assert await monitored.fetchval(HEARD) == 1
+    await (await play(monitored)).poll()
+    before = await monitored.fetchval(HEARD)
+    await monitor_calls.open_hosts(monitored, hosts)
+    assert await monitored.fetchval(HEARD) == before
 
 
 async def test_a_host_that_somebody_opens_at_this_moment_is_not_closed(
