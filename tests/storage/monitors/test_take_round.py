@@ -353,13 +353,23 @@ async def test_a_first_poll_that_was_put_off_is_the_first_one_when_it_comes(
     assert all(each.standing for each in (await played.take()).services)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM hybrid_monitors.services",
+        "UPDATE hybrid_monitors.services SET active = false",
+        "UPDATE hybrid_monitors.services SET url = 'http://elsewhere.internal/'",
+    ],
+    ids=["deleted", "paused", "moved"],
+)
 async def test_a_service_whose_first_poll_was_put_off_stops_without_a_word(
-    monitored: Connection,
+    monitored: Connection, change: str
 ) -> None:
+    """C13: of what was never polled no start was told."""
     await monitored.execute(ADD_MANY, 150, 1)
     played = await play(monitored, "h0.internal")
     await played.poll()
-    await monitored.execute("DELETE FROM hybrid_monitors.services")
+    await monitored.execute(change)
     taken = await played.take()
     assert (taken.services, taken.stopped, taken.next_due) == ((), (), None)
 
