@@ -317,7 +317,8 @@ async def test_what_is_over_is_removed_and_what_may_count_again_is_kept(
     await (await play(monitored, "stops.internal")).poll()
     await service_calls.pause_service(monitored, "b")
     await monitored.execute(
-        "INSERT INTO hybrid_monitors.hosts (host, looked_at) VALUES ('new.internal', now()),"
+        "INSERT INTO hybrid_monitors.hosts (host, looked_at) VALUES ('new.internal', now() -"
+        " interval '23 hours'),"
         " ('old.internal', now()), ('waits.internal', now())"
     )
     await add(monitored, "c", "http://waits.internal/")
