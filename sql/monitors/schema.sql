@@ -552,10 +552,15 @@ CREATE FUNCTION hybrid_monitors.mend_set_back(host text, place double precision,
             t.due_at,
             hybrid_monitors.moment_of(
                 s.id, s.every, mend_set_back.place, mend_set_back.looked)),
-        polled_at = least(t.polled_at, mend_set_back.looked),
-        since = least(t.since, mend_set_back.looked),
-        contrary_since = least(t.contrary_since, mend_set_back.looked),
-        opened_at = least(t.opened_at, mend_set_back.looked)
+        -- not least(), which makes a time of what is NULL
+        polled_at = CASE WHEN t.polled_at > mend_set_back.looked
+            THEN mend_set_back.looked ELSE t.polled_at END,
+        since = CASE WHEN t.since > mend_set_back.looked
+            THEN mend_set_back.looked ELSE t.since END,
+        contrary_since = CASE WHEN t.contrary_since > mend_set_back.looked
+            THEN mend_set_back.looked ELSE t.contrary_since END,
+        opened_at = CASE WHEN t.opened_at > mend_set_back.looked
+            THEN mend_set_back.looked ELSE t.opened_at END
     FROM hybrid_monitors.services AS s
     WHERE t.host = mend_set_back.host AND s.id = t.service_id
 $$;

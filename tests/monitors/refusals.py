@@ -9,6 +9,15 @@ A_PATH = "must be a path, such as status or checks.state"
 A_TEST = 'must be a path or {"field": path, "equals": value}'
 ONE_OF = "must have exactly one of and, or, not, status, header, body, latency, certificate"
 A_LONG_TEXT = "x" * 201
+A_LEAF = {"status": {"equals": 200}}
+TEXT_OF_200 = "must be a text of 1 to 200 characters"
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """A tree of so many levels."""
+    return {"not": nested(levels - 1)} if levels > 1 else A_LEAF
+
+
 REFUSALS: list[tuple[str, Any, str]] = [
     ("mapping", [], "mapping must be an object"),
     ("mapping", {}, "mapping.fields is missing"),
@@ -174,7 +183,56 @@ REFUSALS: list[tuple[str, Any, str]] = [
         {"body": {"path": "a", "equals": {}}},
         "expect.body.equals must be a text, a number or a boolean",
     ),
+    ("expect", nested(9), "expect is deeper than 8"),
+    ("expect", {"and": [A_LEAF] * 50}, "expect has more than 50 parts"),
+    (
+        "expect",
+        {"status": "x" * 8200},
+        "expect has more than 8192 bytes of JSON: make it shorter",
+    ),
+    ("expect", {"and": [A_LEAF, {}]}, f"expect.and[1] {ONE_OF}"),
+    (
+        "expect",
+        {"header": {"name": A_LONG_TEXT, "exists": True}},
+        f"expect.header.name {TEXT_OF_200}",
+    ),
+    ("expect", {"header": {"name": "a", "contains": 1}}, f"expect.header.contains {TEXT_OF_200}"),
+    ("expect", {"body": {"contains": 1}}, f"expect.body.contains {TEXT_OF_200}"),
+    ("expect", {"body": {"contains": ""}}, f"expect.body.contains {TEXT_OF_200}"),
+    ("expect", {"body": {"path": "a", "below": "3"}}, "expect.body.below must be a number"),
+    (
+        "expect",
+        {"body": {"path": "a", "equals": A_LONG_TEXT}},
+        "expect.body.equals has more than 200 characters: make it shorter",
+    ),
+    (
+        "mapping",
+        {"fields": FIELDS | {"healthy": {"field": 3, "equals": 1}}},
+        f"mapping.fields.healthy.field {A_PATH}",
+    ),
+    (
+        "mapping",
+        {"fields": FIELDS | {"healthy": {"field": "$key", "equals": 1}}},
+        "mapping.fields.healthy.field is $key, which only the name can be: write a path",
+    ),
     ("headers", "a", "headers must be an object"),
+    (
+        "headers",
+        {f"X-{n}": "x" * 1999 for n in range(5)},
+        "headers has more than 8192 bytes of JSON: make it shorter",
+    ),
+    (
+        "headers",
+        {"X" * 101: "x"},
+        f"headers.{'X' * 100} is no name of a header: use letters, digits and -",
+    ),
+    *[
+        ("headers", {name: "x"}, f"headers.{name} is set by the poller: leave it out")
+        for name in (
+            *("connection", "content-length", "transfer-encoding", "accept-encoding", "upgrade"),
+            *("te", "trailer", "Expect", "keep-alive", "proxy-authorization", "Proxy-Connection"),
+        )
+    ],
     ("headers", {"a b": "x"}, "headers.a b is no name of a header: use letters, digits and -"),
     ("headers", {"": "x"}, "headers. is no name of a header: use letters, digits and -"),
     ("headers", {"Host": "x"}, "headers.Host is set by the poller: leave it out"),
@@ -187,7 +245,7 @@ REFUSALS: list[tuple[str, Any, str]] = [
             {"X-A": value},
             "headers.X-A has a character that no header can hold: use printable ASCII",
         )
-        for value in ("a\r\nX-B: c", "\x7f", "\u20ac")
+        for value in ("a\r\nX-B: c", "\x01", "\x08", "\x1f", "\x7f", "\u0100", "\u20ac")
     ],
     ("headers", {f"X-{n}": "" for n in range(65)}, "headers has more than 64 entries"),
     ("url", "http://a/" + "x" * 2048, "url has more than 2048 bytes: make it shorter"),
@@ -218,3 +276,47 @@ REFUSALS: list[tuple[str, Any, str]] = [
     ),
 ]
 """(column, value, line): Python says the line, SQL the same with the table before it."""
+
+ACCEPTED: list[tuple[str, Any]] = [
+    ("mapping", {"fields": {"name": "$key", "healthy": "b"}}),
+    ("mapping", {"root": "", "fields": FIELDS}),
+    ("mapping", {"root": "$.a", "fields": FIELDS | {"type": "$['a']", "contact": "x" * 200}}),
+    *[
+        ("mapping", {"fields": FIELDS | {"skipped": {"field": "a.b", "equals": value}}})
+        for value in (10**15, -(10**15), "x" * 200, "", True)
+    ],
+    ("expect", nested(8)),
+    ("expect", {"and": [A_LEAF] * 49}),
+    *[("expect", {"status": {comparison: 1}}) for comparison in ("equals", "above", "below")],
+    *[("expect", {kind: {"below": 0.5}}) for kind in ("latency", "certificate")],
+    ("expect", {"header": {"name": "x" * 200, "contains": "x" * 200}}),
+    ("expect", {"header": {"name": "a", "equals": "b"}}),
+    ("expect", {"header": {"name": "a", "exists": False}}),
+    ("expect", {"body": {"contains": "x" * 200}}),
+    *[
+        ("expect", {"body": {"path": "a", comparison: value}})
+        for comparison, value in (
+            *(("equals", False), ("contains", "a"), ("above", 1), ("below", 1), ("exists", True)),
+        )
+    ],
+    ("headers", {"Authorization": "Bearer {orders}", "X-Empty": ""}),
+    ("headers", {}),
+    ("headers", {f"X-{n}": "" for n in range(64)}),
+    ("headers", {"X" * 100: "x" * 2000}),
+    ("headers", {"X-A": "a\tb \x80\xff"}),
+    *[
+        ("url", url)
+        for url in (
+            "http://a",
+            "HTTPS://a.b:65535/x?y=1#z",
+            "http://[::1]:80",
+            "http://a:1",
+            "http://a/@b:c",
+            "http://a?b=@",
+            "http://bücher.example/",
+            f"http://{'a' * 253}/",
+            "http://a/" + "x" * 2039,
+        )
+    ],
+]
+"""(column, value): what is just within the bounds, and what looks odd and is right."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hybrid_runner.errors import ConfigurationError
+from hybrid_runner.monitors.answers import addresses
 from hybrid_runner.monitors.answers.address_key import address_key, group_key, grouped
 from hybrid_runner.monitors.answers.addresses import AddressRules, CheckedResolver, checked_socket
 from hybrid_runner.monitors.answers.failures import AddressRefused
@@ -40,6 +41,7 @@ NEVER = [
     "::ffff:0.0.0.0",
     "224.0.0.1",
     "ff02::1",
+    "240.0.0.1",
     "255.255.255.255",
     "fd00:ec2::254",
     "fd20:ce::254",
@@ -83,6 +85,10 @@ def test_a_network_may_be_allowed() -> None:
     assert rules.why_refused("169.254.169.254")
     assert rules.why_refused("10.1.1.1") is None
     assert rules.why_refused("192.168.0.1")
+
+
+def test_one_network_may_be_given_as_a_text() -> None:
+    assert AddressRules(allow="10.0.0.0/8", refuse="private").why_refused("10.1.1.1") is None
 
 
 @pytest.mark.parametrize("options", [{"allow": ["10.0.0.0/99"]}, {"refuse": "all"}])
@@ -183,6 +189,55 @@ async def test_names_that_nobody_answers_for_hold_up_no_name_that_was_answered_q
         answered.set()
         await asyncio.gather(*slow)
         await resolver.close()
+
+
+async def test_a_name_that_was_answered_quickly_once_and_is_not_now_holds_up_no_other() -> None:
+    """It counts as quick again when it is, and not while somebody waits for it."""
+    answered, asked, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
+    is_good = True
+
+    def lookup(host: str, port: int, *_: Any) -> Any:
+        if host != "good.test" and not is_good:
+            loop.call_soon_threadsafe(asked.set)
+            answered.wait(30)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    resolver = CheckedResolver(AddressRules(), lookup)
+    for host in ("good.test", "turns.test"):
+        await resolver.resolve(host)
+    is_good = False
+    slow = [asyncio.create_task(resolver.resolve("turns.test")) for _ in range(100)]
+    await asked.wait()
+    try:
+        async with asyncio.timeout(10):
+            assert await resolver.resolve("good.test")
+    finally:
+        answered.set()
+        await asyncio.gather(*slow)
+        await resolver.close()
+
+
+async def test_no_more_than_so_many_names_are_known_to_be_quick(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The one that was asked for longest ago is forgotten."""
+    monkeypatch.setattr(addresses, "_MOST_QUICK", 3)
+    resolver = CheckedResolver(AddressRules(), Rebinding(*["127.0.0.1"] * 5))
+    for number in range(5):
+        await resolver.resolve(f"h{number}.test")
+    assert [*resolver._quick] == ["h2.test", "h3.test", "h4.test"]  # noqa: SLF001  the bound
+    await resolver.close()
+
+
+async def test_a_part_of_a_name_that_is_too_long_is_a_name_that_nobody_has() -> None:
+    def lookup(host: str, *_: Any) -> Any:
+        return host.encode("idna")
+
+    resolver = CheckedResolver(AddressRules(), lookup)
+    with pytest.raises(socket.gaierror) as raised:
+        await resolver.resolve("\u00e4" * 64 + ".test")
+    assert raised.value.errno == socket.EAI_NONAME
+    await resolver.close()
 
 
 async def test_of_several_addresses_the_refused_ones_are_left_out() -> None:

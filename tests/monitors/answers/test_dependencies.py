@@ -165,7 +165,16 @@ def test_names_that_are_equal_when_cut_are_one() -> None:
 
 @pytest.mark.parametrize(
     ("number", "stored"),
-    [(10**300, INT4), (1e300, INT4), (-5, 0), (2.5, 2), (True, 0), ("12", 0), (None, 0)],
+    [
+        (float("nan"), 0),
+        (10**300, INT4),
+        (1e300, INT4),
+        (-5, 0),
+        (2.5, 2),
+        (True, 0),
+        ("12", 0),
+        (None, 0),
+    ],
 )
 def test_a_number_beyond_its_column_is_brought_within(number: Any, stored: int) -> None:
     """Section 7: numbers beyond int4."""
@@ -179,6 +188,10 @@ def test_texts_are_cut_and_lose_what_postgres_cannot_hold() -> None:
     assert (len(item.description or ""), len(item.type)) == (1000, 50)
     assert (item.error_message, item.impact) == ("a\ufffdb", "?")
     assert one(name="a\x00").name == "a\ufffd"
+    for value in ({"a": "b\x00"}, {"a\x00": "b"}):
+        item = one(contact=value, checkDetails=value, error=value)
+        assert item.contact == item.check_details == item.error
+        assert "\x00" not in str(item.contact)
 
 
 def test_what_is_too_deep_or_too_large_is_shortened() -> None:
@@ -192,6 +205,22 @@ def test_what_is_too_deep_or_too_large_is_shortened() -> None:
     assert one(error=["x" * 100] * 100).error.startswith('["xxx')
 
 
+@pytest.mark.parametrize(("levels", "kept"), [(30, 30), (31, 30), (100, 30)])
+def test_of_what_is_nested_thirty_levels_are_kept(levels: int, kept: int) -> None:
+    deep: Any = {}
+    for _ in range(levels - 1):
+        deep = {"a": deep}
+    assert json.dumps(one(error=deep).error).count("{") == kept
+    assert json.dumps(one(contact=deep).contact).count("{") == kept
+
+
+def test_five_hundred_items_are_read_and_no_more() -> None:
+    """C12"""
+    items = [{"name": str(number), "healthy": True} for number in range(501)]
+    assert len(parse_dependencies(items[:500]).items) == 500
+    assert failure(items) == "the answer has 501 items, the most is 500"
+
+
 @pytest.mark.parametrize(
     ("text", "at"),
     [
@@ -199,6 +228,9 @@ def test_what_is_too_deep_or_too_large_is_shortened() -> None:
         ("2026-11-19T20:00:00", datetime(2026, 11, 19, 20, tzinfo=UTC)),
         ("0001-01-01T00:00:00+14:00", None),
         ("9999-12-31T23:59:59-12:00", None),
+        ("1969-12-31T23:59:59Z", None),
+        ("1970-01-01T00:00:00Z", datetime(1970, 1, 1, tzinfo=UTC)),
+        ("2200-01-01T00:00:01Z", None),
         ("yesterday", None),
         ("2" * 500, None),
         (1763582400, None),

@@ -91,6 +91,12 @@ def test_an_answer_that_is_as_expected_passes(expected: Expect) -> None:
         (certificate(above=30), "expect.certificate: found 20, wanted above 30"),
         (body("queue", equals="x"), 'expect.body: found an object at "queue", wanted equals "x"'),
         (body("status", above=3), 'expect.body: found "UP" at "status", wanted above 3'),
+        (status(above=200), "expect.status: found 200, wanted above 200"),
+        (status(below=200), "expect.status: found 200, wanted below 200"),
+        (body("ok", above=0), 'expect.body: found true at "ok", wanted above 0'),
+        (body("ok", below=2), 'expect.body: found true at "ok", wanted below 2'),
+        (body("tags", equals="a"), 'expect.body: found a list at "tags", wanted equals "a"'),
+        (body("tags", exists=False), 'expect.body: found a list at "tags", wanted exists false'),
         (body("no.where", below=3), 'expect.body: found nothing at "no.where", wanted below 3'),
     ],
 )
@@ -105,6 +111,15 @@ def test_without_tls_there_are_no_days_left() -> None:
 def test_nothing_is_at_a_path_of_what_is_no_json() -> None:
     assert "found nothing" in (unmet(body("a", equals=1), body=b"<html>") or "")
     assert unmet(body("a", exists=False), body=b"<html>") is None
+
+
+def test_a_path_that_looks_at_too_much_is_a_wrong_definition_and_no_exception() -> None:
+    answer = Answer(200, CIMultiDict(), b"[" * 40 + b"1," * 2000 + b"1" + b"]" * 40, 80, None)
+    expected = compile_expect(body("$..*..*..*..nothing", exists=True).stored())
+    with pytest.raises(PollFailed) as raised:
+        check_expected(expected, answer, NOW)
+    assert raised.value.failure == "definition"
+    assert raised.value.line.startswith("expect: its JSONPath looks at more than 50,000 values")
 
 
 def test_a_found_text_is_quoted_in_one_bounded_line() -> None:

@@ -219,6 +219,12 @@ class TestJSONPath:
         answer = [{"n": "a", "h": True, "critical": True}, {"n": "b", "h": True}]
         assert healths(read(mapping, answer)) == {"a": True}
 
+    @pytest.mark.parametrize(("both", "names"), [("&&", {"a"}), ("||", {"a", "b"})])
+    def test_a_filter_may_ask_for_several_places(self, both: str, names: set[str]) -> None:
+        mapping = Mapping(root=f"$[?@.critical {both} @.n]", name="n", healthy="h")
+        answer = [{"n": "a", "h": True, "critical": True}, {"n": "b", "h": True}]
+        assert {*healths(read(mapping, answer))} == names
+
     def test_a_path_that_is_wrong_is_refused_in_one_line(self) -> None:
         with pytest.raises(ConfigurationError, match=r"^mapping\.root is no JSONPath: .+$"):
             Mapping(root="$.a[", name="n", healthy="h")
@@ -228,6 +234,7 @@ class TestJSONPath:
         [
             ("$[?match(@.a, '(a+)+$')]", "function 'match' is not defined"),
             ("$[?search(@.a, '(a+)+$')]", "function 'search' is not defined"),
+            ("$[?@.a =~ /(a+)+$/]", "is no JSONPath"),
             ("$[?@..a]", "a filter may look at one place only"),
             ("$..[?!@.*]", "a filter may look at one place only"),
             ("$[?@.a == 1 && @[?@.b]]", "a filter may look at one place only"),

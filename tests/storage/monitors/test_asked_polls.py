@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.storage import monitor_calls, service_calls
-from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support.monitored import add, good, one, play
 
 
@@ -94,6 +95,50 @@ async def test_a_poll_is_refused_while_one_is_asked_for_or_on_its_way(
     await played.take()
     assert await refusal("a") == on_its_way
     await play(monitored)  # the round was taken away from its worker
+    await monitor_calls.ask_poll(monitored, "a")
+
+
+async def test_who_asks_for_a_poll_wakes_the_round_of_its_host(monitored: Connection) -> None:
+    """It waits for the next due time, which may be an hour from now."""
+    signals = "SELECT count(*) FROM hybrid_runner.signals WHERE key = 'monitors:a.internal'"
+    await add(monitored, "a")
+    await (await play(monitored)).poll()
+    before = await monitored.fetchval(signals)
+    await monitor_calls.ask_poll(monitored, "a")
+    assert await monitored.fetchval(signals) == before + 1
+
+
+async def test_who_asks_where_there_is_no_job_has_the_host_opened(monitored: Connection) -> None:
+    opens = "SELECT count(*) FROM hybrid_runner.jobs WHERE kind = 'monitors.open'"
+    await add(monitored, "a")
+    await monitored.execute("DELETE FROM hybrid_runner.jobs")
+    await monitor_calls.ask_poll(monitored, "a")
+    assert await monitored.fetchval(opens) == 1
+
+
+async def test_who_asks_beside_an_open_transaction_that_asked_is_told_so_soon(
+    monitored: Connection, monitors_dsn: str
+) -> None:
+    """Whether it will be asked for nobody knows yet, and nobody waits for that."""
+    await add(monitored, "a")
+    await monitored.execute("SET statement_timeout = '20s'")
+    other = await connect(monitors_dsn)
+    async with other.transaction():
+        await monitor_calls.ask_poll(other, "a")
+        with pytest.raises(ConfigurationError) as raised:
+            await monitor_calls.ask_poll(monitored, "a")
+    await other.close()
+    assert str(raised.value) == (
+        "a poll of service 'a' is asked for in a transaction that is still open: try again once"
+        " it has ended"
+    )
+
+
+async def test_one_that_has_moved_during_its_poll_may_be_asked_for(monitored: Connection) -> None:
+    """Its new host has another round; what the old one finds is dropped."""
+    await add(monitored, "a")
+    await (await play(monitored)).take()
+    await service_calls.update_service(monitored, "a", {"url": "http://b.internal/"})
     await monitor_calls.ask_poll(monitored, "a")
 
 

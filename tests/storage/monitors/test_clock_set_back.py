@@ -81,6 +81,86 @@ async def test_more_than_that_is_noticed_and_nothing_lies_ahead(monitored: Conne
     assert await monitored.fetchval(AHEAD) == 0
 
 
+async def test_what_has_not_happened_gets_no_time(monitored: Connection) -> None:
+    """C4: a service that was never polled stays one, and a closed breaker was not opened."""
+    await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    times = "polled_at, since, contrary_since, opened_at"
+    await monitored.execute(
+        f"UPDATE hybrid_monitors.standings SET ({times}) = (NULL, NULL, NULL, NULL)"
+    )
+    await age(monitored, -86_400)
+    await played.take()
+    row = await monitored.fetchrow(f"SELECT {times} FROM hybrid_monitors.standings")
+    assert tuple(row or ()) == (None,) * 4
+
+
+async def test_what_was_before_the_time_that_it_is_now_stays_as_it_is(
+    monitored: Connection,
+) -> None:
+    """Also a service that is due: it is polled at once."""
+    await add(monitored, "a")
+    played = await play(monitored)
+    await played.poll()
+    await age(monitored, -86_400)
+    times = "due_at, polled_at, since, contrary_since, opened_at"
+    before = await monitored.fetchrow(
+        "UPDATE hybrid_monitors.standings SET"
+        f" ({times}) = (now() - interval '1 s', now() - interval '2 s', now() - interval '3 s',"
+        f" now() - interval '4 s', now() - interval '5 s') RETURNING {times}"
+    )
+    assert len((await played.take()).services) == 1
+    row = await monitored.fetchrow(f"SELECT {times} FROM hybrid_monitors.standings")
+    assert row == before
+
+
+async def test_services_of_other_hosts_are_mended_by_their_own_rounds(
+    monitored: Connection,
+) -> None:
+    await add(monitored, "a")
+    await add(monitored, "b", "http://b.internal/")
+    played, other = await play(monitored), await play(monitored, "b.internal")
+    await played.poll()
+    await other.poll()
+    await age(monitored, -86_400)
+    await played.take()
+    assert await monitored.fetchval(AHEAD) > 0
+    await other.take()
+    assert await monitored.fetchval(AHEAD) == 0
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        "waits_for = NULL",
+        "waits_for = 'another key'",
+        "run_at = now()",
+        "state = 'running', claim = 1, worker_id = 'w', started_at = now()",
+    ],
+)
+async def test_a_job_that_no_signal_would_wake_is_not_counted_as_woken(
+    monitored: Connection, waits: str
+) -> None:
+    """One that failed and waits for its next attempt, or is woken already."""
+    await add(monitored, "a")
+    await (await play(monitored)).poll()
+    await monitored.execute(WAIT, 86_425)
+    await age(monitored, -86_400)
+    wake = "SELECT hybrid_monitors.wake_set_back()"
+    assert await monitored.fetchval(wake) == 1
+    await monitored.execute(f"UPDATE hybrid_runner.jobs SET {waits} WHERE key IS NOT NULL")
+    assert await monitored.fetchval(wake) == 0
+
+
+async def test_for_a_few_seconds_nobody_is_woken(monitored: Connection) -> None:
+    await add(monitored, "a")
+    await (await play(monitored)).poll()
+    await monitored.execute(WAIT, 25)
+    await age(monitored, -4)
+    assert await monitored.fetchval("SELECT hybrid_monitors.wake_set_back()") == 0
+
+
 async def test_a_round_in_the_middle_of_which_it_is_set_back_hides_nothing(
     monitored: Connection,
 ) -> None:

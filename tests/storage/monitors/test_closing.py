@@ -53,6 +53,32 @@ async def test_a_host_with_a_service_or_something_to_tell_is_not_closed(idle: Co
     assert await monitor_calls.close_host(idle, HOST)
 
 
+async def test_a_host_whose_services_are_all_paused_is_closed(idle: Connection) -> None:
+    await add(idle, "b")
+    await service_calls.pause_service(idle, "b")
+    await (await play(idle)).poll()
+    assert await monitor_calls.close_host(idle, HOST)
+
+
+async def test_a_host_with_a_standing_of_what_was_never_polled_is_not_closed(
+    idle: Connection,
+) -> None:
+    """Its round removes it first: nobody else does."""
+    await add(idle, "b")
+    await (await play(idle)).poll()
+    await idle.execute("UPDATE hybrid_monitors.standings SET is_started = false")
+    await service_calls.remove_service(idle, "b")
+    assert not await monitor_calls.close_host(idle, HOST)
+    await (await play(idle)).poll()
+    assert await monitor_calls.close_host(idle, HOST)
+
+
+async def test_a_host_that_is_not_written_down_is_not_closed(idle: Connection) -> None:
+    """There is no row that would make whoever opens it wait: its round makes one first."""
+    await idle.execute("DELETE FROM hybrid_monitors.hosts")
+    assert not await monitor_calls.close_host(idle, HOST)
+
+
 async def test_who_opens_a_host_waits_for_whoever_ends_its_job(
     idle: Connection, other: Connection
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from hybrid_runner.storage import monitor_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
-from tests.support.monitored import add, play
+from tests.support.monitored import ADD_MANY, add, play
 
 SIGNALS = "SELECT key FROM hybrid_runner.signals ORDER BY id"
 OPENED = "SELECT payload::text FROM hybrid_runner.jobs WHERE kind = 'monitors.open' ORDER BY id"
@@ -96,9 +96,24 @@ async def test_what_changes_nothing_wakes_nobody(monitored: Connection, editor: 
     )
     await signalled(monitored)
     await editor.execute("UPDATE hybrid_monitors.services SET name = name, every = '30 s'")
-    await editor.execute("UPDATE hybrid_monitors.services SET labels = '{}' WHERE name = 'b'")
+    await editor.execute(
+        "UPDATE hybrid_monitors.services SET labels = '{\"a\": 1}' WHERE name = 'b'"
+    )
     await editor.execute("DELETE FROM hybrid_monitors.services WHERE name = 'b'")
     assert await signalled(monitored) == set()
+
+
+async def test_a_service_that_comes_paused_has_no_host_opened(monitored: Connection) -> None:
+    """Its new host has a job already, and nothing more to do."""
+    await add(monitored, "a")
+    await play(monitored)
+    await add(monitored, "b", "http://b/")
+    await play(monitored, "b")
+    await monitored.execute("DELETE FROM hybrid_runner.jobs WHERE kind = 'monitors.open'")
+    await monitored.execute(
+        "UPDATE hybrid_monitors.services SET url = 'http://b/', active = false WHERE name = 'a'"
+    )
+    assert await opened(monitored) == []
 
 
 async def test_ten_thousand_services_in_one_statement_are_one_job_and_signal_for_each_host(
@@ -112,6 +127,26 @@ async def test_ten_thousand_services_in_one_statement_are_one_job_and_signal_for
     assert len(await monitored.fetch(OPENED)) == 1
     assert await monitor_calls.open_hosts(monitored, await opened(monitored)) == 50
     assert await monitor_calls.open_hosts(monitored) == 0
+
+
+async def test_a_job_opens_five_hundred_hosts_at_most(monitored: Connection) -> None:
+    """So that its payload is bounded, and its transaction is short."""
+    await monitored.execute(ADD_MANY, 501, 501)
+    sizes = [len(json.loads(row[0])["hosts"]) for row in await monitored.fetch(OPENED)]
+    assert sorted(sizes) == [1, 500]
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM", "TRUNCATE"])
+async def test_many_services_that_are_gone_are_one_signal_for_each_host(
+    monitored: Connection, statement: str
+) -> None:
+    await monitored.execute(ADD_MANY, 100, 2)
+    for host in ("h0.internal", "h1.internal"):
+        await (await play(monitored, host)).poll()
+    await monitored.execute(FORGET)
+    await monitored.execute(f"{statement} hybrid_monitors.services")
+    keys = [row[0] for row in await monitored.fetch(SIGNALS)]
+    assert sorted(keys) == ["monitors:h0.internal", "monitors:h1.internal"]
 
 
 async def test_a_host_with_a_job_gets_no_other(monitored: Connection) -> None:

@@ -317,7 +317,8 @@ async def test_what_is_over_is_removed_and_what_may_count_again_is_kept(
     await (await play(monitored, "stops.internal")).poll()
     await service_calls.pause_service(monitored, "b")
     await monitored.execute(
-        "INSERT INTO hybrid_monitors.hosts (host, looked_at) VALUES ('new.internal', now()),"
+        "INSERT INTO hybrid_monitors.hosts (host, looked_at) VALUES ('new.internal', now() -"
+        " interval '23 hours'),"
         " ('old.internal', now()), ('waits.internal', now())"
     )
     await add(monitored, "c", "http://waits.internal/")
@@ -423,3 +424,139 @@ async def test_signals_that_rounds_were_given_are_forgotten_after_an_hour(
     await monitor_calls.upkeep(monitored)
     keys = await monitored.fetchval("SELECT array_agg(key ORDER BY key) FROM hybrid_runner.signals")
     assert keys == ["mine", "monitors:b"]
+
+
+LEFTOVERS = """
+INSERT INTO hybrid_monitors.dependencies (service_id, name, canonical_name, healthy, last_checked)
+SELECT 90 + n, 'db', 'db', true, now() FROM generate_series(1, 2) AS n;
+INSERT INTO hybrid_monitors.asked (service_id) VALUES (91), (92);
+INSERT INTO hybrid_monitors.hosts (host, looked_at)
+SELECT 'h' || n, now() - interval '25 hours' FROM generate_series(1, 2) AS n;
+INSERT INTO hybrid_monitors.windows (label, begins, ends)
+SELECT '{}', now() - interval '40 days', now() - interval '31 days' FROM generate_series(1, 2);
+INSERT INTO hybrid_runner.signals (key) VALUES ('monitors:h1'), ('monitors:h2');
+UPDATE hybrid_runner.signals SET sent_at = now() - interval '2 hours';
+INSERT INTO hybrid_runner.waits (job_id, key, signal_id)
+SELECT 1, key, id FROM hybrid_runner.signals WHERE key IN ('monitors:h1', 'monitors:h2');
+ALTER TABLE hybrid_monitors.services DISABLE TRIGGER check_service;
+INSERT INTO hybrid_monitors.services (name, url, format, depends_on)
+SELECT 's' || n, 'http://a/', 'status', 99 FROM generate_series(1, 2) AS n;
+ALTER TABLE hybrid_monitors.services ENABLE TRIGGER check_service;
+INSERT INTO hybrid_monitors.events
+SELECT n, now() - interval '31 days', 'x', 1, '{}' FROM generate_series(1, 2) AS n;
+"""
+
+
+async def test_of_each_table_no_more_is_removed_at_a_time_than_is_said(
+    monitored: Connection,
+) -> None:
+    """Whatever has piled up, no statement of upkeep is a long one."""
+    await monitored.execute(LEFTOVERS)
+    forget = "SELECT hybrid_monitors.forget_leftovers(1)"
+    assert [await monitored.fetchval(forget) for _ in range(3)] == [7, 7, 0]
+
+
+async def test_no_more_dependencies_are_renamed_at_a_time_than_is_said(
+    monitored: Connection,
+) -> None:
+    await monitored.execute(LEFTOVERS)
+    await monitored.execute("INSERT INTO hybrid_monitors.aliases VALUES ('db', 'PostgreSQL')")
+    rename = "SELECT hybrid_monitors.rename_dependencies(1)"
+    assert [await monitored.fetchval(rename) for _ in range(3)] == [1, 1, 0]
+
+
+async def test_a_dependency_that_a_round_holds_is_renamed_another_time(
+    monitored: Connection, monitors_dsn: str
+) -> None:
+    """C8: upkeep waits for no round, and holds none up."""
+    await monitored.execute(LEFTOVERS)
+    await monitored.execute("INSERT INTO hybrid_monitors.aliases VALUES ('db', 'PostgreSQL')")
+    rename = "SELECT hybrid_monitors.rename_dependencies()"
+    await monitored.execute("SET statement_timeout = '5s'")
+    held = await connect(monitors_dsn)
+    async with held.transaction():
+        await held.execute(
+            "SELECT FROM hybrid_monitors.dependencies WHERE service_id = 91 FOR UPDATE"
+        )
+        assert await monitored.fetchval(rename) == 1
+    assert await monitored.fetchval(rename) == 1
+    await held.close()
+
+
+async def test_the_oldest_partitions_are_dropped_first_and_no_more_than_is_said(
+    monitored: Connection,
+) -> None:
+    younger, oldest, old = [await partition(monitored, "events", days) for days in (33, 35, 34)]
+    drop = "SELECT partition FROM hybrid_monitors.drop_partitions(1)"
+    assert [await monitored.fetchval(drop) for _ in range(4)] == [oldest, old, younger, None]
+
+
+async def test_a_partition_is_dropped_when_its_last_row_is_kept_long_enough(
+    monitored: Connection,
+) -> None:
+    """Events are kept for thirty days: so are those of the evening of its day."""
+    kept = await partition(monitored, "events", 30)
+    assert (await monitor_calls.upkeep(monitored)).partitions_dropped == 0
+    assert kept in await partitions(monitored)
+
+
+async def test_events_are_dropped_whether_or_not_hours_are_summed_up(
+    monitored: Connection,
+) -> None:
+    old = await partition(monitored, "events", 32)
+    await monitored.execute("UPDATE hybrid_monitors.upkeep_runs SET rolled_up_until = NULL")
+    await monitored.execute("SELECT hybrid_monitors.drop_partitions()")
+    assert old not in await partitions(monitored)
+
+
+async def test_partitions_are_dropped_by_one_at_a_time(
+    monitored: Connection, monitors_dsn: str
+) -> None:
+    """Whoever holds the row does it: another one waits for nobody and has nothing to do."""
+    old = await partition(monitored, "events", 32)
+    drop = "SELECT partition FROM hybrid_monitors.drop_partitions()"
+    other = await connect(monitors_dsn)
+    async with other.transaction():
+        await other.execute("SELECT FROM hybrid_monitors.upkeep_runs FOR UPDATE")
+        assert await monitored.fetch(drop) == []
+    await other.close()
+    assert await monitored.fetchval(drop) == old
+
+
+async def test_an_answer_at_the_full_hour_counts_in_the_hour_that_begins(
+    monitored: Connection,
+) -> None:
+    """C11: and in that one alone."""
+    await monitored.execute(LATENCY, hour(4), [1], [7])
+    await monitored.execute(LATENCY, hour(3), [1], [9])
+    await monitor_calls.upkeep(monitored)
+    rows = await monitored.fetch(HOURS)
+    assert [(row["hour"], row["sum_ms"]) for row in rows] == [(hour(4), 7), (hour(3), 9)]
+
+
+async def test_an_hour_that_is_summed_up_anew_has_the_buckets_of_all_its_answers(
+    monitored: Connection,
+) -> None:
+    """C11"""
+    for milliseconds in (1, 100_000):
+        await monitored.execute(LATENCY, hour(3), [1], [milliseconds])
+        await monitored.execute(
+            "UPDATE hybrid_monitors.upkeep_runs SET rolled_up_until = $1", hour(3)
+        )
+        await monitor_calls.upkeep(monitored)
+    [row] = await monitored.fetch(HOURS)
+    assert (row["buckets"][0], row["buckets"][-1]) == (1, 1)
+
+
+async def test_where_nobody_polled_no_hour_that_was_summed_up_is_looked_at_again(
+    monitored: Connection,
+) -> None:
+    """C11: rows that came late for it stay out of it."""
+    until = "SELECT rolled_up_until FROM hybrid_monitors.upkeep_runs"
+    await monitor_calls.upkeep(monitored)
+    first = await monitored.fetchval(until)
+    assert first >= hour(1)
+    await monitored.execute(LATENCY, hour(5), [1], [7])
+    await monitor_calls.upkeep(monitored)
+    assert await monitored.fetchval(until) >= first
+    assert await monitored.fetch(HOURS) == []

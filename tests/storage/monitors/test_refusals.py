@@ -11,7 +11,7 @@ from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.model.monitors import NewService
 from hybrid_runner.storage import service_calls
 from hybrid_runner.storage.connections.connection import Connection
-from tests.monitors.refusals import REFUSALS
+from tests.monitors.refusals import ACCEPTED, REFUSALS
 
 ADD = (
     "INSERT INTO hybrid_monitors.services (name, url, mapping, expect, headers) VALUES ('a', $1,"
@@ -33,12 +33,30 @@ IN_SQL = [
         "every must be written without days, not 1 day -23:59:30",
     ),
     ("timeout", "'0'", "timeout must be between 0.1s and 60s, not 00:00:00"),
+    ("timeout", "'99 ms'", "timeout must be between 0.1s and 60s, not 00:00:00.099"),
+    ("timeout", "'60 s 1 ms'", "timeout must be between 0.1s and 60s, not 00:01:00.001"),
+    ("timeout", "NULL", "timeout must be between 0.1s and 60s, not NULL"),
+    (
+        "timeout",
+        "'1 day -23:59:50'",
+        "timeout must be written without days, not 1 day -23:59:50",
+    ),
+    ("every", "'-1 day 24:00:30'", "every must be written without days, not -1 days +24:00:30"),
+    (
+        "every",
+        "'1 year -360 days 30 s'",
+        "every must be written without months, not 1 year -360 days +00:00:30",
+    ),
+    ("every", "'4.9 s'", "every must be between 5s and 1h, not 00:00:04.9"),
     ("timeout", "'61 s'", "timeout must be between 0.1s and 60s, not 00:01:01"),
     ("name", "''", "name must be 1 to 200 characters, not 0"),
     ("name", "NULL", "name must be 1 to 200 characters, not NULL"),
     ("name", "repeat('x', 201)", "name must be 1 to 200 characters, not 201"),
     ("name", r"E'a\nb'", "name has a control character in it: leave it out"),
     ("name", r"E'a\u202eb'", "name has a control character in it: leave it out"),
+    ("name", r"E'a\u200eb'", "name has a control character in it: leave it out"),
+    ("name", r"E'a\u0085b'", "name has a control character in it: leave it out"),
+    ("name", "'a '", "name begins or ends with a blank: leave it out"),
     ("name", "' a'", "name begins or ends with a blank: leave it out"),
     ("url", "NULL", "url must begin with http:// or https:// and name a host"),
     (
@@ -48,6 +66,16 @@ IN_SQL = [
     ),
     ("format", "'mapping'", "mapping is missing: it explains what the format mapping is"),
     ("follow", "6", "follow must be 0 to 5, not 6"),
+    ("follow", "-1", "follow must be 0 to 5, not -1"),
+    ("fail_after", "101", "fail_after must be 1 to 100, not 101"),
+    ("fail_after", "NULL", "fail_after must be 1 to 100, not NULL"),
+    ("recover_after", "0", "recover_after must be 1 to 100, not 0"),
+    ("recover_after", "NULL", "recover_after must be 1 to 100, not NULL"),
+    ("created_at", "NULL", "created_at must be a time: leave it out"),
+    ("created_at", "'infinity'", "created_at must be a time: leave it out"),
+    ("expect", "'3'", "expect must be an object"),
+    ("headers", "'3'", "headers must be an object"),
+    ("quiet_until", "'-infinity'", "quiet_until must be between 1970 and 9999, not -infinity"),
     ("follow", "NULL", "follow must be 0 to 5, not NULL"),
     ("fail_after", "0", "fail_after must be 1 to 100, not 0"),
     ("recover_after", "101", "recover_after must be 1 to 100, not 101"),
@@ -90,6 +118,64 @@ async def test_a_wrong_definition_is_refused_at_the_insert_in_the_line_that_pyth
             ADD, *(columns.get(name) for name in ("url", "mapping", "expect", "headers"))
         )
     assert str(raised.value) == f"services.{line}"
+
+
+@pytest.mark.parametrize(("column", "stored"), ACCEPTED)
+async def test_a_right_definition_is_accepted_at_the_insert(
+    undone: Connection, column: str, stored: Any
+) -> None:
+    """As by Python."""
+    columns: dict[str, Any] = {"url": "http://a"}
+    columns[column] = stored if column == "url" else json.dumps(stored)
+    await undone.execute(
+        ADD, *(columns.get(name) for name in ("url", "mapping", "expect", "headers"))
+    )
+
+
+async def test_a_column_that_is_at_its_bound_is_accepted(undone: Connection) -> None:
+    """As docs/monitors.md has them; names and labels as long as they may be."""
+    await undone.execute(
+        "INSERT INTO hybrid_monitors.services (name, url, every, timeout, follow, fail_after,"
+        " recover_after, labels, quiet_until) VALUES"
+        " (repeat('x', 200), 'http://a', '5 s', '100 ms', 0, 1, 1, '{\"a\": 1e15}', '1970-01-01Z'),"
+        " ('x', 'http://a', '1 h', '60 s', 5, 100, 100, jsonb_build_object('a', repeat('x', 200)),"
+        " '9998-12-31')"
+    )
+
+
+async def test_a_mapping_that_is_changed_to_a_wrong_one_is_refused(undone: Connection) -> None:
+    await undone.execute(ADD, "http://a", '{"fields": {"name": "a", "healthy": "b"}}', None, None)
+    with pytest.raises(asyncpg.CheckViolationError) as raised:
+        await undone.execute("UPDATE hybrid_monitors.services SET mapping = '{}'")
+    assert str(raised.value) == "services.mapping.fields is missing"
+
+
+async def test_what_was_right_when_it_was_stored_may_stay_when_other_columns_change(
+    undone: Connection,
+) -> None:
+    """Its parent was removed since: whoever pauses or renames it is told nothing of that."""
+    await undone.execute("ALTER TABLE hybrid_monitors.services DISABLE TRIGGER check_service")
+    await undone.execute(
+        "INSERT INTO hybrid_monitors.services (name, url, format, depends_on)"
+        " VALUES ('a', 'http://a', 'status', 99)"
+    )
+    await undone.execute("ALTER TABLE hybrid_monitors.services ENABLE TRIGGER check_service")
+    await undone.execute("UPDATE hybrid_monitors.services SET name = 'b', active = false")
+
+
+async def test_a_hundred_services_may_be_above_another_one_and_no_more(undone: Connection) -> None:
+    """Each of them is looked at when a parent is given."""
+    add = (
+        "INSERT INTO hybrid_monitors.services (name, url, depends_on) VALUES ($1, 'http://a',"
+        " (SELECT max(id) FROM hybrid_monitors.services))"
+    )
+    for number in range(102):
+        await undone.execute(add, str(number))
+    with pytest.raises(asyncpg.CheckViolationError) as raised:
+        await undone.execute(add, "103")
+    assert str(raised.value) == (
+        "services.depends_on has more than 100 services above it: make the chain shorter"
+    )
 
 
 @pytest.mark.parametrize(("column", "value", "line"), IN_SQL)
@@ -169,6 +255,12 @@ async def test_a_mapping_alone_says_the_format(undone: Connection) -> None:
         ("1, NULL, now(), now(), NULL", "ends must be later than begins"),
         ("1, NULL, now(), NULL, NULL", "ends must be later than begins, not NULL"),
         ("1, NULL, '-infinity', now(), NULL", "begins must be between 1970 and 9999"),
+        ("1, NULL, 'infinity', 'infinity', NULL", "begins must be between 1970 and 9999"),
+        ("1, NULL, NULL, now(), NULL", "begins must be between 1970 and 9999, not NULL"),
+        (
+            "1, NULL, now(), now() + interval '1 h', '366 days 1 s'",
+            "every must be between 1m and 366 days",
+        ),
         ("1, NULL, now(), 'infinity', NULL", "ends must be later than begins"),
         ("NULL, '[1]', now(), now() + interval '1 h', NULL", "label must be an object"),
         (
@@ -209,12 +301,20 @@ async def test_there_are_a_thousand_windows_and_no_more(undone: Connection) -> N
         async with undone.transaction():
             await undone.execute(many, 1001)
     await undone.execute(many, 1000)
+    await undone.execute("UPDATE hybrid_monitors.windows SET reason = repeat('x', 1000)")
+    with pytest.raises(asyncpg.CheckViolationError, match=r"windows\.reason has more than 1000"):
+        await undone.execute("UPDATE hybrid_monitors.windows SET reason = repeat('x', 1001)")
 
 
-async def test_a_wrong_alias_is_refused_in_one_line(undone: Connection) -> None:
+@pytest.mark.parametrize(
+    ("values", "column"), [("'pg', ''", "canonical_name"), ("'', 'pg'", "alias")]
+)
+async def test_a_wrong_alias_is_refused_in_one_line(
+    undone: Connection, values: str, column: str
+) -> None:
     with pytest.raises(asyncpg.CheckViolationError) as raised:
-        await undone.execute("INSERT INTO hybrid_monitors.aliases VALUES ('pg', '')")
-    assert str(raised.value) == "aliases.canonical_name must be 1 to 200 characters, not 0"
+        await undone.execute(f"INSERT INTO hybrid_monitors.aliases VALUES ({values})")
+    assert str(raised.value) == f"aliases.{column} must be 1 to 200 characters, not 0"
 
 
 async def test_python_is_told_in_the_same_line(undone: Connection) -> None:

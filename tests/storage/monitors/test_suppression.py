@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -74,6 +74,24 @@ async def test_bad_news_are_suppressed_by_windows_by_quiet_and_by_parents_that_a
         child,
     )
     assert await why() is None
+
+
+@pytest.mark.parametrize("every", [None, timedelta(days=1)])
+async def test_a_window_is_open_from_its_begin_on_and_not_at_its_end(
+    undone: Connection, every: timedelta | None
+) -> None:
+    """Of two that follow each other one is open at each moment; so each time it opens again."""
+    begins, hour = datetime(2030, 1, 6, 2, tzinfo=UTC), timedelta(hours=1)
+    shifts = (timedelta(0), timedelta(days=3)) if every else (timedelta(0),)
+    for shift in shifts:
+        found = [
+            await undone.fetchval(
+                "SELECT hybrid_monitors.is_window_open($1, $2, $3, $4)",
+                *(begins, begins + hour, every, begins + shift + at),
+            )
+            for at in (-timedelta(milliseconds=1), timedelta(0), hour / 2, hour)
+        ]
+        assert found == [False, True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -353,15 +353,37 @@ async def test_a_first_poll_that_was_put_off_is_the_first_one_when_it_comes(
     assert all(each.standing for each in (await played.take()).services)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM hybrid_monitors.services",
+        "UPDATE hybrid_monitors.services SET active = false",
+        "UPDATE hybrid_monitors.services SET url = 'http://elsewhere.internal/'",
+    ],
+    ids=["deleted", "paused", "moved"],
+)
 async def test_a_service_whose_first_poll_was_put_off_stops_without_a_word(
-    monitored: Connection,
+    monitored: Connection, change: str
 ) -> None:
+    """C13: of what was never polled no start was told."""
     await monitored.execute(ADD_MANY, 150, 1)
     played = await play(monitored, "h0.internal")
     await played.poll()
-    await monitored.execute("DELETE FROM hybrid_monitors.services")
+    await monitored.execute(change)
     taken = await played.take()
     assert (taken.services, taken.stopped, taken.next_due) == ((), (), None)
+
+
+async def test_of_many_that_stop_at_once_a_round_tells_a_thousand_and_the_next_one_the_others(
+    monitored: Connection,
+) -> None:
+    """C13: somebody deletes all of them in one statement."""
+    await monitored.execute(ADD_MANY, 1_001, 1)
+    played = await play(monitored, "h0.internal")
+    await played.poll()
+    await monitored.execute("UPDATE hybrid_monitors.standings SET is_started = true")
+    await monitored.execute("DELETE FROM hybrid_monitors.services")
+    assert [len((await played.poll()).stopped) for _ in range(3)] == [1_000, 1, 0]
 
 
 async def test_a_new_service_alone_goes_at_once_beside_many_that_were_put_off(
