@@ -45,6 +45,17 @@ def test_hosts_that_were_polled_longest_ago_are_forgotten_when_there_are_too_man
     assert [len(memory.of(host)) for host in "acd"] == [0, 2, 2]
 
 
+def test_a_host_alone_is_remembered_however_many_services_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its own round has just polled them."""
+    monkeypatch.setattr(memories, "_MOST", 5)
+    memory = Memory()
+    memory.keep("a", [known(1)])
+    memory.keep("b", [known(number) for number in range(2, 9)])
+    assert [len(memory.of(host)) for host in "ab"] == [0, 7]
+
+
 def test_what_is_known_has_the_times_of_the_last_poll() -> None:
     one, later = known(1), NOW + timedelta(seconds=30)
     note(one, Unchanged(1, later + timedelta(seconds=30), later, 9, [], []), 77)

@@ -103,6 +103,11 @@ def test_a_state_is_a_number_or_a_word(state: Any, healthy: bool, stored: int) -
     assert one(healthy=healthy, health={"state": state}).state == stored
 
 
+@pytest.mark.parametrize(("healthy", "stored"), [(True, 0), (False, 2)])
+def test_a_number_that_is_no_state_says_nothing(healthy: bool, stored: int) -> None:
+    assert [one(healthy=healthy, state=state).state for state in (3, -1)] == [stored] * 2
+
+
 def test_a_warning_is_healthy() -> None:
     """Section 9."""
     item = one(health={"state": "WARNING", "code": 2})
@@ -191,7 +196,8 @@ def test_texts_are_cut_and_lose_what_postgres_cannot_hold() -> None:
     for value in ({"a": "b\x00"}, {"a\x00": "b"}):
         item = one(contact=value, checkDetails=value, error=value)
         assert item.contact == item.check_details == item.error
-        assert "\x00" not in str(item.contact)
+        assert "\\u0000" not in json.dumps(item.contact)
+    assert one(description="").description is None
 
 
 def test_what_is_too_deep_or_too_large_is_shortened() -> None:

@@ -95,7 +95,7 @@ def test_an_answer_that_is_as_expected_passes(expected: Expect) -> None:
         (status(below=200), "expect.status: found 200, wanted below 200"),
         (body("ok", above=0), 'expect.body: found true at "ok", wanted above 0'),
         (body("ok", below=2), 'expect.body: found true at "ok", wanted below 2'),
-        (body("tags", equals="a"), 'expect.body: found a list at "tags", wanted equals "a"'),
+        (body("tags", equals='["a","b"]'), 'expect.body: found a list at "tags", wanted equals'),
         (body("tags", exists=False), 'expect.body: found a list at "tags", wanted exists false'),
         (body("no.where", below=3), 'expect.body: found nothing at "no.where", wanted below 3'),
     ],

@@ -152,6 +152,12 @@ def test_warnings_are_bounded() -> None:
     assert warnings[-1] == "and others"
 
 
+def test_a_reason_that_is_there_already_is_none_of_the_others() -> None:
+    answer = [{"n": "a", "h": f"w{index}"} for index in (*range(19), 0)]
+    warnings = read(Mapping(name="n", healthy="h"), answer).warnings
+    assert (len(warnings), "and others" in warnings) == (19, False)
+
+
 def test_skipped_is_false_where_nothing_is_said_of_it() -> None:
     mapping = Mapping(name="n", healthy="h", skipped=Equals("mode", "off"))
     answer = [
