@@ -284,9 +284,11 @@ async def test_what_a_lost_claim_took_is_put_back_though_one_row_is_refused(
     app = echoing(dsn)
     async with working(app, deaf=True) as worker, asyncio.timeout(120):
         await database.execute(
-            "INSERT INTO hybrid_runner.jobs (kind, state, attempt, claim, worker_id) SELECT kind,"
-            " 'running', 1, nextval('hybrid_runner.claims'), $1"
-            " FROM unnest(ARRAY['echo', 'odd', 'echo']) AS kind",
+            # A number that it may give out: with an older one upkeep would rescue them.
+            "INSERT INTO hybrid_runner.jobs (kind, state, attempt, claim, worker_id)"
+            " SELECT k.kind, 'running', 1, w.first_claim + 1000000 + k.n, w.id"
+            " FROM hybrid_runner.workers AS w,"
+            " unnest(ARRAY['echo', 'odd', 'echo']) WITH ORDINALITY AS k (kind, n) WHERE w.id = $1",
             worker.status().id,
         )
         await database.execute(RAISING)
