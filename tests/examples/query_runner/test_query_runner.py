@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from socket import socket
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import pytest
@@ -186,10 +188,12 @@ async def test_a_run_that_cannot_be_started_fails(make_system: MakeSystem) -> No
     system: System = await make_system(faster=20)
     await system.fake.stop()
     run = await system.start("plain")
-    async with system.working():
-        row = await until(
-            lambda: system.run(run), lambda row: row["ended_at"], patience=120, what=run
-        )
+    with socket() as nobody:
+        nobody.bind(("127.0.0.1", urlsplit(system.fake.url).port))  # else others may get its port
+        async with system.working():
+            row = await until(
+                lambda: system.run(run), lambda row: row["ended_at"], patience=120, what=run
+            )
     assert row["status"] == "failed"
     assert "Cannot connect" in row["message"]
     assert row["cleaned_at"] is None  # its clean-up goes on trying
