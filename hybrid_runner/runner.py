@@ -82,7 +82,7 @@ class Runner(Declarations, JobCalls, SourceCalls, ScheduleCalls):
 
     async def prune(self) -> Sequence[Pruned]:
         """Delete now the ended jobs that are no longer kept, as workers do every ten minutes."""
-        from hybrid_runner.upkeep.duties.prune import Prune  # noqa: PLC0415  # as Worker
+        from hybrid_runner.upkeep.duties.prune import Prune  # noqa: PLC0415  # slow, and seldom needed
 
         await self.open()
         connection = LazyConnection(self.dsn, timeout=_PRUNE_TIMEOUT)
@@ -176,8 +176,8 @@ class Runner(Declarations, JobCalls, SourceCalls, ScheduleCalls):
 
     async def run_worker(self, queues: Mapping[str, int] | None = None) -> None:
         """Work until SIGTERM or SIGINT, then shut down in order; a second signal ends at once."""
-        from hybrid_runner.web.server import PageServer  # noqa: PLC0415  # as Worker
-        from hybrid_runner.worker.signals import stop_on_signals  # noqa: PLC0415  # as Worker
+        from hybrid_runner.web.server import PageServer  # noqa: PLC0415  # only for who works
+        from hybrid_runner.worker.signals import stop_on_signals  # noqa: PLC0415  # only for who works
 
         async with PageServer(
             self.settings.pages.http_host,
@@ -199,9 +199,9 @@ class Runner(Declarations, JobCalls, SourceCalls, ScheduleCalls):
         """`run_worker` with pages and signals of the caller's own: once the worker has started,
         `show` is given the function that makes its snapshots.
         """
-        from hybrid_runner.telemetry.metrics.export import exporting_metrics  # noqa: PLC0415  # as Worker
-        from hybrid_runner.telemetry.tracing.export import exporting  # noqa: PLC0415  # as Worker
-        from hybrid_runner.web.pages.metric_values import metric_values_of  # noqa: PLC0415  # as Worker
+        from hybrid_runner.telemetry.metrics.export import exporting_metrics  # noqa: PLC0415  # only for who works
+        from hybrid_runner.telemetry.tracing.export import exporting  # noqa: PLC0415  # only for who works
+        from hybrid_runner.web.pages.metric_values import metric_values_of  # noqa: PLC0415  # only for who works
 
         await self.open(wait=self.settings.database.start_timeout)
         try:
