@@ -19,6 +19,12 @@ DECLARE
         '%s_%s_%s', half, to_char(opens, 'YYYYMMDDHH24'), to_char(closes, 'YYYYMMDDHH24'));
 
 BEGIN
+    -- From the whole to its parts, as an index or a trigger on the archive takes them: one of the
+    -- two would otherwise end by a deadlock.
+    EXECUTE format(
+        'LOCK TABLE ONLY hybrid_runner.archive, ONLY hybrid_runner.%I IN SHARE UPDATE EXCLUSIVE MODE',
+        half);
+
     -- ATTACH, not PARTITION OF: it lets others read and write the archive meanwhile.
     EXECUTE format('LOCK TABLE hybrid_runner.%I IN ACCESS EXCLUSIVE MODE', half || '_default');
 

@@ -30,6 +30,10 @@ DECLARE
     divided_by text := CASE what WHEN 'hours' THEN 'hour' ELSE 'at' END;
 
 BEGIN
+    -- From the whole to its parts, as an index or a trigger on the table takes them: one of the two
+    -- would otherwise end by a deadlock.
+    EXECUTE format('LOCK TABLE ONLY hybrid_monitors.%I IN SHARE UPDATE EXCLUSIVE MODE', what);
+
     -- ATTACH, not PARTITION OF: it lets others read and write the table meanwhile.
     EXECUTE format('LOCK TABLE hybrid_monitors.%I IN ACCESS EXCLUSIVE MODE', what || '_default');
 

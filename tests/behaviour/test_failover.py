@@ -44,6 +44,7 @@ def synchronous() -> Iterator[Pair]:
 def asynchronous() -> Iterator[Pair]:
     with pair(synchronous=False) as servers:
         asyncio.run(made(servers))
+        servers.until_replayed()
         yield servers
 
 

@@ -3,10 +3,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
+import pytest
+
+from hybrid_runner.errors import RowLocked
 from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import ended
+from tests.support.waiting import until_blocked
 
 STRAY = (
     "INSERT INTO hybrid_runner.archive (id, queue, kind, priority, payload, run_at, state, attempt,"
@@ -96,6 +101,24 @@ async def test_two_who_make_partitions_at_once_make_each_once(
     made = await asyncio.gather(*(worker_calls.make_archive_partitions(c, 20) for c in connections))
     assert sorted(made) == [0, 0, 0, 0, 0, 11]
     assert await ended(database)
+
+
+@pytest.mark.parametrize("whole", ["archive", "archive_completed", "archive_failed"])
+async def test_an_index_or_a_trigger_that_an_administrator_adds_meanwhile_never_ends_by_a_deadlock(
+    database: Connection, another: Callable[[], Awaitable[Connection]], whole: str
+) -> None:
+    """They take the whole first, then its parts."""
+    await drop_all(database)
+    administrator, maker = await another(), await another()
+    async with administrator.transaction():
+        await administrator.execute(f"LOCK TABLE ONLY hybrid_runner.{whole} IN SHARE MODE")
+        making = asyncio.create_task(worker_calls.make_archive_partitions(maker, 7))
+        await until_blocked(database, maker)
+        await administrator.execute(f"CREATE INDEX mine ON hybrid_runner.{whole} (kind)")
+    with suppress(RowLocked):  # it waits for two seconds
+        await making
+    await worker_calls.make_archive_partitions(maker, 7)
+    assert await worker_calls.make_archive_partitions(database, 7) == 0
 
 
 async def test_a_new_partition_is_found_by_id_as_the_others_are(database: Connection) -> None:

@@ -9,6 +9,9 @@ DECLARE
     its_name text := format('%s_%s', what, to_char(opens, 'YYYYMMDD'));
     divided_by text := CASE what WHEN 'hours' THEN 'hour' ELSE 'at' END;
 BEGIN
+    -- From the whole to its parts, as an index or a trigger on the table takes them: one of the two
+    -- would otherwise end by a deadlock.
+    EXECUTE format('LOCK TABLE ONLY hybrid_monitors.%I IN SHARE UPDATE EXCLUSIVE MODE', what);
     -- ATTACH, not PARTITION OF: it lets others read and write the table meanwhile.
     EXECUTE format('LOCK TABLE hybrid_monitors.%I IN ACCESS EXCLUSIVE MODE', what || '_default');
     EXECUTE format(

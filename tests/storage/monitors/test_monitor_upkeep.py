@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -9,6 +11,7 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.monitors import LATENCY_BOUNDS
 from hybrid_runner.storage import monitor_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
+from tests.support.waiting import until_blocked
 
 PARTITIONS = "SELECT partition FROM hybrid_monitors.partitions WHERE NOT is_default"
 STRAYS = (
@@ -52,6 +55,35 @@ async def test_partitions_are_there_a_week_ahead(monitored: Connection) -> None:
     await monitored.execute(f"DROP TABLE hybrid_monitors.{last}")
     assert (await monitor_calls.upkeep(monitored)).partitions_made == 1
     assert last in await partitions(monitored)
+
+
+@pytest.mark.parametrize("table", ["events", "latencies", "errors"])
+async def test_an_index_or_a_trigger_that_an_administrator_adds_meanwhile_never_ends_by_a_deadlock(
+    monitored: Connection, monitors_dsn: str, table: str
+) -> None:
+    """They take the whole first, then its parts."""
+    for name in await partitions(monitored):
+        if name.startswith(table):
+            await monitored.execute(f"DROP TABLE hybrid_monitors.{name}")
+    administrator, maker = await connect(monitors_dsn), await connect(monitors_dsn)
+    async with administrator.transaction():
+        await administrator.execute(f"LOCK TABLE ONLY hybrid_monitors.{table} IN SHARE MODE")
+        making = asyncio.create_task(monitor_calls.upkeep(maker))
+        await until_blocked(monitored, maker)
+        assert (
+            await monitored.fetchval(
+                "SELECT count(*) FROM pg_locks WHERE pid = $1 AND mode = 'AccessExclusiveLock'",
+                maker.get_server_pid(),
+            )
+            == 0
+        )
+        await administrator.execute(f"CREATE INDEX mine ON hybrid_monitors.{table} (at)")
+    with suppress(RunnerError):  # it waits for a second
+        await making
+    await monitor_calls.upkeep(maker)
+    assert (await monitor_calls.upkeep(monitored)).partitions_made == 0
+    await administrator.close()
+    await maker.close()
 
 
 async def test_what_found_no_partition_moves_into_the_one_that_is_made(
