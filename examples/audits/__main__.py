@@ -5,7 +5,6 @@ four audits. Shows each change of a row until Ctrl-C.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import sys
@@ -56,8 +55,7 @@ async def main() -> None:
             showing = asyncio.create_task(show(form))
             await stop_on_signals().wait()
             showing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await showing
+            await asyncio.wait([showing])
         finally:
             await form.close()
 

@@ -99,8 +99,7 @@ async def _beside(work: Coroutine[Any, Any, None]) -> Any:
         yield
     finally:
         task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await asyncio.wait([task])
 
 
 async def _edits(dsn: str, played: FakeServices, shown: Shop) -> None:

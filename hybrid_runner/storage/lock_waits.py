@@ -94,8 +94,7 @@ async def _watched(
         yield seen
     finally:
         watch.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watch
+        await asyncio.wait([watch])
 
 
 async def _watch(pid: int, connects: Connects, seen: list[Blocker]) -> None:

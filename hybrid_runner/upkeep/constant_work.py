@@ -64,11 +64,10 @@ class ConstantWork:
 
     async def stop(self) -> None:
         """End it, and close its connection."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        if self._task is not None:
+            self._task.cancel()
+            # Not `await self._task`: its end looks like a cancellation of whoever waits here.
+            await asyncio.wait([self._task])
         await self._connection.close()
 
     async def _run(self) -> None:

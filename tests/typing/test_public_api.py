@@ -7,6 +7,8 @@ import pytest
 
 from tests.docs.blocks import blocks
 
+pytestmark = pytest.mark.xdist_group("mypy")  # two at a time lock each other out of its cache
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import operator
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -16,13 +16,14 @@ from hybrid_runner import Runner
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.telemetry.metrics import row_instruments
+from hybrid_runner.upkeep.constant_work import ConstantWork, Step
 from hybrid_runner.upkeep.duties.sources import Sources
 from hybrid_runner.upkeep.held_duty import HeldDuty
 from hybrid_runner.upkeep.sources.row_changes import ApplyRowChanges
 from hybrid_runner.upkeep.sources.row_check import CheckRows
 from hybrid_runner.web.pages.health import checks_of
 from tests.support import working as support
-from tests.support.waiting import equals, has, until, until_fetched
+from tests.support.waiting import PATIENCE, equals, has, until, until_fetched
 from tests.support.working import working
 from tests.worker.test_late_rows import LATE, attach, begun, held_while_ending, inserted
 from tests.worker.test_row_changes import ENDED
@@ -205,6 +206,46 @@ async def test_a_table_in_disorder_is_said_to_be_so(
     duty.end_hold()
     assert duty.complaints == ()
     assert duty.metric_values() == {}
+
+
+async def test_whoever_is_cancelled_while_a_step_ends_is_cancelled_and_a_second_stop_waits_for_it(
+    dsn: str,
+) -> None:
+    """The cancellation of a worker that loses a duty in this moment was taken for the step's end:
+    its stop waited for ever.
+    """
+    begun, ending, end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Slow(Step):
+        name = "slow"
+
+        async def run(self, connection: Fetches) -> float:  # noqa: ARG002
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                while not end.is_set():
+                    ending.set()
+                    with suppress(asyncio.CancelledError):
+                        await end.wait()
+            return 0.0
+
+    work = ConstantWork(dsn, Slow())
+    work.start()
+    await begun.wait()
+    stopping = asyncio.ensure_future(work.stop())
+    await ending.wait()
+    stopping.cancel()
+    try:
+        done, _ = await asyncio.wait([stopping], timeout=PATIENCE)
+        assert done
+        assert stopping.cancelled()
+        again = asyncio.ensure_future(work.stop())
+        await asyncio.wait([again], timeout=0.01)
+        assert not again.done()
+    finally:
+        end.set()
+    await again
 
 
 async def test_the_steps_of_a_duty_that_another_worker_took_end(

@@ -5,7 +5,6 @@ before many that are not due.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -89,6 +88,5 @@ async def _topped_up(dsn: str, *, on: bool) -> AsyncIterator[None]:
         yield
     finally:
         topping.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await topping
+        await asyncio.wait([topping])
         connection.terminate()
