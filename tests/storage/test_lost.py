@@ -29,13 +29,16 @@ from tests.support.jobs import KINDS, claim, enqueue, living, running
 Another = Callable[[], Awaitable[Connection]]
 
 
-async def silent_for(database: Connection, worker_id: str, seconds: float) -> None:
-    """As if nothing had been heard of it for so long, and others had noticed ten seconds ago."""
+async def silent_for(
+    database: Connection, worker_id: str, seconds: float, noticed: float = 10
+) -> None:
+    """As if nothing had been heard of it for so long, and others had noticed some seconds ago."""
     await database.execute(
         "UPDATE hybrid_runner.workers SET heartbeat_at = clock_timestamp() - make_interval(secs =>"
-        " $2), suspected_at = clock_timestamp() - interval '10 seconds' WHERE id = $1",
+        " $2), suspected_at = clock_timestamp() - make_interval(secs => $3) WHERE id = $1",
         worker_id,
         seconds,
+        noticed,
     )
 
 
@@ -77,13 +80,13 @@ async def test_a_worker_silent_for_longer_than_its_lease_is_declared_dead_once_i
     database: Connection,
 ) -> None:
     first = await listening(database, "lives")
-    await living(database, "dies")
-    await silent_for(database, "dies", 29)
+    await living(database, "dies", lease=timedelta(hours=1))
+    await silent_for(database, "dies", 3540, noticed=1000)
     news = await told(database, "lives", first)
     assert dead(news) == []
     [left] = [one.after.total_seconds() for one in news if isinstance(one, LookAgain)]
-    assert 0 < left < 2
-    await silent_for(database, "dies", 31)
+    assert 0 < left <= 60
+    await silent_for(database, "dies", 3601, noticed=1000)
     assert dead(await told(database, "lives", first)) == ["dies"]
     assert dead(await told(database, "lives", first)) == []
     await database.execute(
@@ -289,7 +292,7 @@ async def test_a_row_that_somebody_holds_does_not_hold_up_the_others(
     await holding.start()
     await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", held)
     rescuer = await rescuing(database)
-    await asyncio.wait_for(rescuer.rescue(database), 20)
+    await asyncio.wait_for(rescuer.rescue(database), 120)
     states = "SELECT state::text FROM hybrid_runner.jobs WHERE id = $1"
     assert (await database.fetchval(states, held), await database.fetchval(states, free)) == (
         "running",
@@ -310,7 +313,7 @@ async def test_rows_that_somebody_holds_do_not_hide_those_behind_them(
     holding = other.transaction()
     await holding.start()
     await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = ANY ($1) FOR UPDATE", jobs[:3])
-    await asyncio.wait_for((await rescuing(database)).rescue(database), 20)
+    await asyncio.wait_for((await rescuing(database)).rescue(database), 120)
     states = await database.fetch("SELECT state::text FROM hybrid_runner.jobs ORDER BY id")
     assert [row[0] for row in states] == ["running"] * 3 + ["queued"] * 2
     await holding.rollback()
@@ -325,7 +328,7 @@ async def test_a_held_row_of_a_lost_claim_is_for_the_next_time(
     holding = other.transaction()
     await holding.start()
     await other.execute("SELECT FROM hybrid_runner.jobs WHERE id = $1 FOR UPDATE", held)
-    first = await asyncio.wait_for(claim_calls.release_lost(database, "default", "here", []), 20)
+    first = await asyncio.wait_for(claim_calls.release_lost(database, "default", "here", []), 120)
     assert first == {held: False, free: True}
     await holding.rollback()
     assert await claim_calls.release_lost(database, "default", "here", []) == {held: True}
