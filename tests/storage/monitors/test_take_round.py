@@ -392,10 +392,10 @@ async def test_a_new_service_alone_goes_at_once_beside_many_that_were_put_off(
     await monitored.execute(ADD_MANY, 150, 1)
     played = await play(monitored, "h0.internal")
     await played.poll()
+    # Their one moment may come while this test goes on.
+    await monitored.execute("UPDATE hybrid_monitors.standings SET due_at = now() + interval '25 s'")
     await add(monitored, "alone", "http://h0.internal/")
-    names = [each.name for each in (await played.take()).services]
-    assert "alone" in names
-    assert len(names) <= 5  # some are put off by less than the time that this test takes
+    assert [each.name for each in (await played.take()).services] == ["alone"]
 
 
 async def test_after_a_restart_what_came_due_meanwhile_is_spread_and_then_polled(
@@ -492,7 +492,7 @@ async def test_an_open_transaction_of_an_editor_holds_up_no_round(
         "INSERT INTO hybrid_monitors.windows (label, begins, ends) VALUES"
         " ('{}', now(), now() + interval '1 h')"
     )
-    await monitored.execute("SET statement_timeout = '5s'")
+    await monitored.execute("SET statement_timeout = '50s'")
     taken = await played.poll()
     assert [each.name for each in taken.services] == ["a"]
     await transaction.rollback()
