@@ -112,7 +112,7 @@ async def test_upkeep_waits_for_no_editor(monitored: Connection, monitors_dsn: s
     editor = await connect(monitors_dsn)
     async with editor.transaction():
         await editor.execute("UPDATE hybrid_monitors.services SET labels = '{\"a\": 1}'")
-        await monitored.execute("SET statement_timeout = '5s'")
+        await monitored.execute("SET statement_timeout = '50s'")
         assert (await monitor_calls.upkeep(monitored)).leftovers == 0
     assert (await monitor_calls.upkeep(monitored)).leftovers == 1
     await editor.close()
@@ -209,7 +209,7 @@ async def test_a_dependency_that_a_round_holds_is_renamed_another_time(
     await monitored.execute(LEFTOVERS)
     await monitored.execute("INSERT INTO hybrid_monitors.aliases VALUES ('db', 'PostgreSQL')")
     rename = "SELECT hybrid_monitors.rename_dependencies()"
-    await monitored.execute("SET statement_timeout = '5s'")
+    await monitored.execute("SET statement_timeout = '50s'")
     held = await connect(monitors_dsn)
     async with held.transaction():
         await held.execute(
