@@ -17,6 +17,10 @@ INSERT = (
     "INSERT INTO hybrid_runner.jobs (kind, queue, run_at) VALUES ('work', $1, clock_timestamp()"
     " + $2)"
 )
+MUTED = 50_000
+"""Milliseconds. Below a minute: an insert within the millisecond of such a mute would take it for
+one that another clock had set.
+"""
 
 
 async def mute(connection: Connection, queue: str, milliseconds: int) -> None:
@@ -32,7 +36,7 @@ async def mute(connection: Connection, queue: str, milliseconds: int) -> None:
 @pytest.mark.parametrize("opened", [False, True], ids=["unknown queue", "open queue"])
 @pytest.mark.parametrize(
     ("due_in", "heard"),
-    [(-3600, [""]), (0, [""]), (30, ["later"]), (59, ["later"]), (61, []), (86400, [])],
+    [(-3600, [""]), (0, [""]), (30, ["later"]), (59, ["later"]), (75, []), (86400, [])],
 )
 async def test_an_insert_rings_when_a_worker_should_know(
     opened: bool, due_in: int, heard: list[str], dsn: str, database: Connection
@@ -104,7 +108,7 @@ async def test_a_statement_with_due_and_later_jobs_rings_for_both(
 
 async def test_a_muted_bell_is_quiet(dsn: str, database: Connection) -> None:
     await worker_calls.open_queue(database, "default", MINUTE)
-    await mute(database, "default", 60_000)
+    await mute(database, "default", MUTED)
     async with listening(dsn) as rings:
         await database.execute(INSERT, "default", timedelta(0))
         await database.execute(INSERT, "default", timedelta(seconds=30))
@@ -124,7 +128,7 @@ async def test_a_mute_of_one_queue_leaves_the_others_ringing(
 ) -> None:
     await worker_calls.open_queue(database, "images", MINUTE)
     await worker_calls.open_queue(database, "mail", MINUTE)
-    await mute(database, "images", 60_000)
+    await mute(database, "images", MUTED)
     async with listening(dsn, "mail") as rings:
         await database.execute(INSERT, "mail", timedelta(0))
         assert await rings.so_far() == [""]
@@ -132,7 +136,7 @@ async def test_a_mute_of_one_queue_leaves_the_others_ringing(
 
 async def test_a_bell_that_is_missing_rings(dsn: str, database: Connection) -> None:
     await worker_calls.open_queue(database, "default", MINUTE)
-    await mute(database, "default", 60_000)
+    await mute(database, "default", MUTED)
     bell = await database.fetchval(
         "SELECT doorbell FROM hybrid_runner.queues WHERE name = 'default'"
     )
@@ -151,7 +155,7 @@ async def test_a_mute_is_seen_at_once_by_a_transaction_with_an_older_snapshot(
     async with listening(dsn) as rings:
         async with producer.transaction(isolation=isolation):  # type: ignore[arg-type]  # the three words it takes
             await producer.fetch("SELECT id FROM hybrid_runner.jobs")
-            await mute(database, "default", 60_000)
+            await mute(database, "default", MUTED)
             await producer.execute(INSERT, "default", timedelta(0))
         assert await rings.so_far() == []
         async with producer.transaction(isolation=isolation):  # type: ignore[arg-type]  # the three words it takes
@@ -184,7 +188,10 @@ async def test_jobs_put_back_ring_for_when_they_are_due(dsn: str, database: Conn
         await claim_calls.requeue_jobs(
             database, [Requeued(taken, timedelta(seconds=30), charged=False)]
         )
-        assert await rings.so_far() == ["later 30000"]
+        [said] = await rings.so_far()
+        word, _, milliseconds = said.partition(" ")
+        assert word == "later"
+        assert 20_000 < int(milliseconds) <= 30_000  # from when it rang on
 
 
 async def test_what_people_do_to_jobs_rings(dsn: str, database: Connection) -> None:
