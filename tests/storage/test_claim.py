@@ -74,12 +74,13 @@ async def test_urgent_lanes_come_first_and_the_oldest_first_within_a_lane(
     database: Connection,
 ) -> None:
     """A7"""
+    now = datetime.now(UTC)
     plan = [(5, 30), (0, 10), (9, 90), (5, 10), (0, 40), (5, 20), (9, 80)]
     for priority, age in plan:
         await enqueue(
             database,
             priority=priority,
-            run_at=datetime.now(UTC) - timedelta(seconds=age),
+            run_at=now - timedelta(seconds=age),
             data=f"[{priority}, {age}]",
         )
     taken = [c.data for c in await claim(database)]
