@@ -87,6 +87,7 @@ async def test_a_table_is_detached_while_its_rows_are_inserted_and_worked_on(
     await app.attach("orders", **ASKED)
     async with app.worker():
         async with inserting(dsn, database):
+            await until(lambda: words(database), lambda seen: "done" in seen)
             await app.detach("orders")
         assert {*await words(database)} == {"done", "waiting"}
         assert await made_for_sources(database) == []
