@@ -21,7 +21,7 @@ def an_app(dsn: str) -> Runner:
     @app.job("poll")
     async def poll(_: dict[str, Any]) -> None: ...
 
-    @app.reconcile("10s", kind=poll, key="poll-{run}")
+    @app.reconcile("1h", kind=poll, key="poll-{run}")
     def lost_polls() -> str:
         return "SELECT r.run FROM public.runs AS r"
 
@@ -67,7 +67,7 @@ async def test_a_table_that_somebody_made_under_our_names_is_not_asked(
     @app.job("poll")
     async def poll(_: dict[str, Any]) -> None: ...
 
-    @app.reconcile("10s", kind=poll, key="poll-{run}")
+    @app.reconcile("1h", kind=poll, key="poll-{run}")
     def lost_polls() -> str:
         return "SELECT r.run FROM runs AS r"
 
