@@ -159,7 +159,7 @@ async def test_a_job_of_a_detached_table_that_somebody_retries_is_cancelled(
     assert await app.retry(summary.id) == "queued"
     async with app.worker():
         with pytest.raises(JobCancelled, match="its table is no longer attached"):
-            await app.handle(summary.id).wait("20s")
+            await app.handle(summary.id).wait("120s")
     assert await statuses(database) == ["waiting"]
 
 

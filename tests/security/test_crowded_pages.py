@@ -99,7 +99,6 @@ def stall(port: int, crowd: list[socket.socket], number: int) -> None:
             each.sendall(STALLED)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("files", [256, 1024])
 async def test_stalled_connections_leave_descriptors_for_the_database(
     dsn: str, database: Connection, tmp_path: Path, crowd: list[socket.socket], files: int

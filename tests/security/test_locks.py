@@ -53,7 +53,7 @@ async def test_advisory_locks_of_a_login_without_rights_hold_up_nothing(
     job = await ended(database)
     await database.execute(ANOTHER_TEXT)
     async with holding(login(Login.NOBODY), ADVISORY):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             assert await migrate(database) == []
             assert not any(one.prevented for one in await worker_calls.prune(database, 20))
             await worker_calls.make_archive_partitions(database, 9)
@@ -125,7 +125,7 @@ async def test_migrate_lets_others_insert_while_a_producers_transaction_is_open_
             async with holding(login(Login.OTHER_PRODUCER)) as another:
                 # It waits for as long as one try does, and there are several.
                 await until(lambda: "waiting for a lock that" in caplog.text)
-                await another.execute("SET lock_timeout = '10s'")
+                await another.execute("SET lock_timeout = '50s'")
                 await another.execute(INSERT)
                 await another.execute("COMMIT")
             assert not migration.done()
