@@ -26,6 +26,7 @@ async def test_a_login_that_may_only_read_polls_and_says_so_once(
                 pass
             steps.say(None)
             assert [event.name async for event in events] == ["completed"]
-    polls = [record for record in caplog.records if "are polled" in record.getMessage()]
-    assert len(polls) == 1
-    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    told = [record for record in caplog.records if record.name.startswith("hybrid_runner.web")]
+    assert len([record for record in told if "are polled" in record.getMessage()]) == 1
+    # Its worker may warn of a machine that stands still.
+    assert not [record for record in told if record.levelno >= logging.WARNING]
