@@ -8,7 +8,9 @@ import logging
 import os
 import resource
 import socket
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -221,13 +223,14 @@ async def test_half_a_request_is_not_waited_for(dsn: str) -> None:
 async def test_a_body_that_never_comes_is_not_waited_for(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "ANSWER", 0.2)
     request = (
         f"POST /jobs/1/cancel HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
         "Content-Length: 10\r\n\r\n{"
     )
     async with served(Stepwise(dsn, http_token=TOKEN).app, deaf=True) as (client, _):
-        assert await said(client.port, request.encode()) == b""
+        with monkeypatch.context() as hurried:
+            hurried.setattr(connections, "ANSWER", 0.2)
+            assert await said(client.port, request.encode()) == b""
         assert await status_of(client, "/health") == 200
 
 
@@ -244,14 +247,16 @@ async def test_a_connection_that_is_not_used_again_is_closed(
 async def test_a_stream_lasts_longer_than_an_answer_may_take(
     dsn: str, database: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("FIRST_REQUEST", "ANSWER", "NEXT_REQUEST"):
-        monkeypatch.setattr(connections, name, 0.2)
+    later = 0.0
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later)
+    monkeypatch.setattr(connections, "time", clock)
     async with (
         served(Stepwise(dsn).app) as (client, _),
         client.events("/events") as events,
     ):
-        # One that waits for longer than that is gone.
-        assert await said(client.port, b"GET /health HTTP/1.1\r\n") == b""
+        half = asyncio.create_task(said(client.port, b"GET /health HTTP/1.1\r\n"))
+        later = 3600.0
+        assert await half == b""  # one that waits for longer than that is gone
         await database.execute("SELECT hybrid_runner.pause('default')")
         await database.execute(INSERT)
         await events.until("queued")
