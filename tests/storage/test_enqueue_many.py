@@ -179,6 +179,8 @@ async def test_the_same_keys_in_another_order_do_not_deadlock(
     keys = [f"k{n}" for n in range(9)]
     async with runner(dsn) as app:
         other, started = await another(), list[asyncio.Task[Any]]()
+        # They wait for five seconds, for which a busy machine may stand still.
+        await other.execute("ALTER FUNCTION hybrid_runner.enqueue_jobs SET lock_timeout = '50s'")
         async with other.transaction():  # whoever comes to this key waits
             await other.execute("SELECT hybrid_runner.enqueue('nobody', key => 'k4')")
             for order in (keys, keys[::-1]):
