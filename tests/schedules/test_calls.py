@@ -90,7 +90,7 @@ async def test_a_second_one_at_a_time_is_had_only_where_jobs_may_overlap(dsn: st
 
 async def test_the_next_ticks_are_known_with_the_jitter_of_their_jobs(dsn: str) -> None:
     async with Runner(dsn) as app:
-        await app.add_schedule("s", "work", every="1h", jitter="10m")
+        await app.add_schedule("s", "work", every="1h", jitter="10m", starts_at=FAR)
         ticks = await app.next_ticks("s", 3)
         assert ticks == await app.next_ticks("s", 3)
     assert len(ticks) == 3

@@ -11,6 +11,8 @@ from hybrid_runner.storage.connections.connection import Connection
 from tests.support.jobs import ended
 from tests.support.waiting import until_blocked
 
+pytestmark = pytest.mark.usefixtures("within_an_hour")
+
 STRAY = (
     "INSERT INTO hybrid_runner.archive (id, queue, kind, priority, payload, run_at, state, attempt,"
     " snoozes, version, created_at, finished_at) VALUES ($1, 'default', 'work', 5, '{}', now(),"

@@ -95,6 +95,7 @@ async def test_autovacuum_that_is_off_for_the_jobs_is_named(database: Connection
     assert await found(database) == []
 
 
+@pytest.mark.usefixtures("within_an_hour")
 async def test_partitions_that_were_not_made_and_rows_that_found_none_are_named(
     database: Connection,
 ) -> None:

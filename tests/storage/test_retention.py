@@ -14,6 +14,8 @@ from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.archive import aged, exists, keep, known, partition, pruned
 
+pytestmark = pytest.mark.usefixtures("within_an_hour")
+
 Another = Callable[[], Awaitable[Connection]]
 COMPLETED, FAILED = "archive_completed", "archive_failed"
 HOUR, DAY = 60, 24 * 60

@@ -153,6 +153,7 @@ async def test_the_functions_answer(connection: Connection) -> None:
     assert await worker_calls.make_archive_partitions(connection, 9) >= 0
 
 
+@pytest.mark.usefixtures("within_an_hour")
 async def test_what_is_no_longer_kept_is_dropped_and_the_rest_written_anew(
     connection: Connection,
 ) -> None:

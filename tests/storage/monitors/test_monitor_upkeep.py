@@ -12,6 +12,8 @@ from hybrid_runner.storage import monitor_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support.waiting import until_blocked
 
+pytestmark = pytest.mark.usefixtures("within_an_hour")
+
 PARTITIONS = "SELECT partition FROM hybrid_monitors.partitions WHERE NOT is_default"
 OF_TODAY = "SELECT hybrid_monitors.make_partitions()"
 """Those of the template may be of yesterday."""
