@@ -14,7 +14,7 @@ from hybrid_runner.storage import worker_calls
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.archive import aged, exists, keep, known, partition, pruned
 
-pytestmark = pytest.mark.usefixtures("within_an_hour")
+pytestmark = pytest.mark.usefixtures("partitions_of_now")
 
 Another = Callable[[], Awaitable[Connection]]
 COMPLETED, FAILED = "archive_completed", "archive_failed"

@@ -17,7 +17,7 @@ from tests.support.archive import aged, exists, keep, known, partition, pruned
 from tests.support.jobs import claim, running
 from tests.support.waiting import until, until_blocked
 
-pytestmark = pytest.mark.usefixtures("within_an_hour")
+pytestmark = pytest.mark.usefixtures("partitions_of_now")
 
 Another = Callable[[], Awaitable[Connection]]
 COMPLETED, FAILED = "archive_completed", "archive_failed"
