@@ -17,9 +17,7 @@ BEATEN = "SELECT heartbeat_at FROM hybrid_runner.workers"
 async def test_heartbeats_go_on_and_jobs_are_found_by_polling(
     login: Logins, database: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    app = runner(
-        login(Login.WORKER), heartbeat="100ms", lease="3s", poll_base="100ms", poll_cap="200ms"
-    )
+    app = runner(login(Login.WORKER), heartbeat="100ms", poll_base="100ms", poll_cap="200ms")
 
     @app.job("note")
     async def note(payload: dict[str, int]) -> None:
