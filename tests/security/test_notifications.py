@@ -13,7 +13,9 @@ import pytest
 
 from hybrid_runner import JobCancelled
 from hybrid_runner.model.messages import channel_of
+from hybrid_runner.policy.allowance import Allowance
 from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.worker.queue import members
 from tests.support import inside
 from tests.support.bells import (
     EASILY_AWAKE,
@@ -119,9 +121,12 @@ async def test_a_cancel_that_the_table_knows_of_is_obeyed_while_others_are_forge
 
 
 async def test_forged_newcomers_do_not_keep_the_doorbell_open(
-    dsn: str, database: Connection, stranger: Connection
+    dsn: str, database: Connection, stranger: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each costs a doubt, of which there are a few a minute."""
+    """Each costs a doubt, of which there are a few a minute; here no more come meanwhile."""
+    monkeypatch.setattr(
+        members, "Allowance", lambda at_once, per_second: Allowance(at_once, per_second / 1000)
+    )
     jobs = Handlers(dsn, **FAR_HEARTBEATS, **EASILY_AWAKE, **MUTED_FOR_LONG)
     async with working(jobs.app) as worker:
         await until(lambda: not inside.kinds_differ(worker))
