@@ -26,6 +26,7 @@ pytest_plugins = [
     "tests.support.monitor_fixtures",
     "tests.support.outside_fixtures",
     "tests.support.parallel",
+    "tests.support.partition_fixtures",
 ]
 CHOICE = pytest.StashKey[Choice]()
 KEPT = ("HYBRID_RUNNER_TEST_", "HYBRID_RUNNER_POSTGRES_BIN", "HYBRID_RUNNER_WITHOUT_NAMESPACES")

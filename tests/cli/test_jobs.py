@@ -7,6 +7,8 @@ import json
 import re
 from datetime import timedelta
 
+import pytest
+
 from hybrid_runner.model.jobs import NewJob, State
 from hybrid_runner.model.settlements import Finished, Requeued
 from hybrid_runner.storage import claim_calls, client_calls, worker_calls
@@ -260,6 +262,7 @@ async def test_payloads_that_python_can_hardly_hold_do_not_hide_the_others(
     assert len(json.loads(await succeeds_("jobs", "list", "--json", "--dsn", dsn))) == 5
 
 
+@pytest.mark.usefixtures("partitions_of_now")
 async def test_prune_forgets_and_says_in_one_line_what_went(dsn: str, database: Connection) -> None:
     assert await succeeds_("jobs", "prune", "--dsn", dsn) == "nothing to forget\n"
     parts = [
