@@ -17,6 +17,7 @@ from hybrid_runner import Runner
 from hybrid_runner.storage.connections.connection import Connection
 from tests.docs.blocks import ROOT
 from tests.support.bells import until_mode
+from tests.support.waiting import until, until_fetched
 from tests.support.working import working
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -92,6 +93,7 @@ class Recorder:
 async def entered(dsn: str, database: Connection) -> list[Step]:
     """What one job enters, from its notification to its archive, in a worker that has run some."""
     app, ran = Runner(dsn, heartbeat="5m", lease="15m"), asyncio.Event()
+    *_, last = way()
 
     @app.job("note")
     async def note(_: Any) -> None:
@@ -106,9 +108,10 @@ async def entered(dsn: str, database: Connection) -> list[Step]:
             try:
                 await database.execute(INSERT)
                 await asyncio.wait_for(ran.wait(), 120)
-                while await database.fetchval(ENDED) < number:
-                    await asyncio.sleep(0.05)
-                await asyncio.sleep(0.05)  # until the settler has read the answer
+                await until_fetched(database, ENDED, number)
+                # The settler reads the answer later than others see the job in the archive.
+                await until(lambda entered=recorder.entered: last in entered)
+                await asyncio.sleep(0.05)
             finally:
                 sys.setprofile(None)
             ran.clear()
