@@ -8,6 +8,7 @@ import ast
 import asyncio
 import re
 import sys
+from functools import partial
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -88,6 +89,9 @@ class Recorder:
         if self._begun:
             self.entered.append(step)
 
+    def has(self, step: Step) -> bool:
+        return step in self.entered
+
 
 @pytest.fixture
 async def entered(dsn: str, database: Connection) -> list[Step]:
@@ -110,7 +114,7 @@ async def entered(dsn: str, database: Connection) -> list[Step]:
                 await asyncio.wait_for(ran.wait(), 120)
                 await until_fetched(database, ENDED, number)
                 # The settler reads the answer later than others see the job in the archive.
-                await until(lambda entered=recorder.entered: last in entered)
+                await until(partial(recorder.has, last), what=f"{last}")
                 await asyncio.sleep(0.05)
             finally:
                 sys.setprofile(None)
