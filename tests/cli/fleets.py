@@ -55,6 +55,12 @@ async def note(payload: dict) -> None:
     pass
 """
 """Tasks whose import does {then}; `first` is true in the process that imports them first."""
+GATE = """
+import pathlib, time
+while not pathlib.Path("gate").exists():
+    time.sleep(0.01)
+"""
+"""Before tasks: processes that import them wait until `open_gate` lets them."""
 LATE = "import atexit, signal; atexit.register(lambda: os.kill(os.getpid(), signal.{number}))"
 """A signal to a process that is about to end anyway."""
 
@@ -112,6 +118,17 @@ async def fleet(*arguments: str, cwd: Path, **more: str) -> AsyncIterator[FleetP
 async def pids(client: Browser) -> list[int]:
     """The children's process ids, in the order of their numbers."""
     return [process["pid"] for process in (await client.get("/health")).body["processes"]]
+
+
+def close_gate(folder: Path) -> None:
+    """From now on no process gets further than its imports: it is missing until the test has
+    seen that.
+    """
+    (folder / "tasks.py").write_text(GATE + TASKS)
+
+
+def open_gate(folder: Path) -> None:
+    (folder / "gate").touch()
 
 
 def send(number: signal.Signals, *to: int) -> None:

@@ -23,6 +23,16 @@ from hybrid_runner.runner import Runner
 from hybrid_runner.storage.connections.connection import Connection
 from tests.cli.running import COMMAND, environment, fails, succeeds
 
+SLOWLY = """
+import sys
+from hybrid_runner.cli import main
+from hybrid_runner.cli.commands import demo
+
+demo.SECONDS = 40
+sys.exit(main(sys.argv[1:]))
+"""
+"""A demo whose burst is a quarter of a minute away: a test that is late interrupts it before."""
+
 
 async def left(database: Connection) -> int:
     count: int = await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs")
@@ -57,7 +67,7 @@ async def test_interrupted_it_cancels_its_jobs_and_says_what_it_saw(
         "INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ('mine', 'elsewhere') RETURNING id"
     )
     process = await asyncio.create_subprocess_exec(
-        *COMMAND,
+        *(COMMAND[0], "-c", SLOWLY),
         "demo",
         "--json",
         "--log-level",

@@ -101,7 +101,7 @@ def test_a_worker_that_was_interrupted_in_its_imports_says_nothing(
 ) -> None:
     # It takes so long that the interrupt comes while it is imported.
     (tmp_path / "tasks.py").write_text(
-        "import time\nfrom hybrid_runner import Runner\napp = Runner()\ntime.sleep(20)\n",
+        "import time\nfrom hybrid_runner import Runner\napp = Runner()\ntime.sleep(300)\n",
         encoding="utf-8",
     )
     with starting(

@@ -10,7 +10,16 @@ import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.telemetry.metrics.instruments import INSTRUMENTS
-from tests.cli.fleets import ARCHIVED, INSERT, TASKS, fleet, pids, send
+from tests.cli.fleets import (
+    ARCHIVED,
+    INSERT,
+    TASKS,
+    close_gate,
+    fleet,
+    open_gate,
+    pids,
+    send,
+)
 from tests.support.pages import browser
 from tests.support.ports import free_port
 from tests.support.scraping import scrape
@@ -51,11 +60,13 @@ async def test_the_parent_shows_the_sum_and_what_a_dead_process_counted_stays(
         assert (await client.get("/scale")).body["slots"] == 4
 
         first, second = await pids(client)
+        close_gate(folder)
         send(signal.SIGKILL, first)
         # Counters are looked at all the time, from before its end is known until the next one
         # works: they never go down.
         while (families := await scrape(port))["workers"].of() != 1:
             assert families["run_duration_seconds"].of() == 60
+        open_gate(folder)
         while (families := await scrape(port))["workers"].of() != 2:
             assert families["run_duration_seconds"].of() == 60
             assert families["slots"].of() in (2, 4)

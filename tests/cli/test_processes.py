@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 from hybrid_runner.storage.connections.connection import Connection
-from tests.cli.fleets import ARCHIVED, INSERT, LATE, ONCE, RESULTS, TASKS, fleet, pids
+from tests.cli.fleets import (
+    ARCHIVED,
+    INSERT,
+    LATE,
+    ONCE,
+    RESULTS,
+    TASKS,
+    close_gate,
+    fleet,
+    open_gate,
+    pids,
+)
 from tests.cli.running import NOBODY, fails
 from tests.support.pages import browser
 from tests.support.ports import free_port
@@ -85,6 +96,7 @@ async def test_a_killed_process_is_started_again_under_its_name_and_jobs_go_on(
     ):
         await process.works()
         before = await pids(client)
+        close_gate(folder)
         os.kill(before[1], signal.SIGKILL)
         warning = await process.says("was ended by SIGKILL")
         assert warning["level"] == "warning"
@@ -97,6 +109,7 @@ async def test_a_killed_process_is_started_again_under_its_name_and_jobs_go_on(
         assert (await client.get("/ready")).status == 503
         await database.execute(INSERT, "pid", 10)
         await until_fetched(database, ARCHIVED, 10)
+        open_gate(folder)
         await client.until("/ready", 200)
         well = (await client.get("/health")).body["processes"]
         assert [child["restarts"] for child in well] == [0, 1]

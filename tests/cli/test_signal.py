@@ -15,12 +15,12 @@ async def test_a_signal_is_sent_to_the_job_that_waits_for_it(dsn: str) -> None:
 
     @app.job("order")
     async def order(_: dict[str, int], job: Job) -> str:
-        return str(await job.signal("paid:7", timeout="1m"))
+        return str(await job.signal("paid:7", timeout="1h"))
 
     async with working(app):
         handle = await app.enqueue(order, {})
         said = await asyncio.to_thread(succeeds, "signal", "paid:7", '"by Ada"', "--dsn", dsn)
-        assert await handle.wait("20s") == "by Ada"
+        assert await handle.wait("2m") == "by Ada"
     assert said == "signal 1 is sent: jobs that wait for 'paid:7' are given it\n"
     ended = await app.get(handle.id)
     assert ended is not None

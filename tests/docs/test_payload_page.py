@@ -64,7 +64,7 @@ async def enqueued(database: Connection, application: ModuleType, **fields: str)
 async def result(application: ModuleType, job: int) -> Any:
     """What a worker of this release makes of it."""
     async with working(application.app):
-        return await application.app.handle(job).wait("20s")
+        return await application.app.handle(job).wait("2m")
 
 
 @pytest.mark.parametrize(

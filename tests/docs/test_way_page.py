@@ -8,6 +8,7 @@ import ast
 import asyncio
 import re
 import sys
+from functools import partial
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from hybrid_runner import Runner
 from hybrid_runner.storage.connections.connection import Connection
 from tests.docs.blocks import ROOT
 from tests.support.bells import until_mode
+from tests.support.waiting import until, until_fetched
 from tests.support.working import working
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -87,11 +89,15 @@ class Recorder:
         if self._begun:
             self.entered.append(step)
 
+    def has(self, step: Step) -> bool:
+        return step in self.entered
+
 
 @pytest.fixture
 async def entered(dsn: str, database: Connection) -> list[Step]:
     """What one job enters, from its notification to its archive, in a worker that has run some."""
     app, ran = Runner(dsn, heartbeat="5m", lease="15m"), asyncio.Event()
+    *_, last = way()
 
     @app.job("note")
     async def note(_: Any) -> None:
@@ -106,9 +112,10 @@ async def entered(dsn: str, database: Connection) -> list[Step]:
             try:
                 await database.execute(INSERT)
                 await asyncio.wait_for(ran.wait(), 120)
-                while await database.fetchval(ENDED) < number:
-                    await asyncio.sleep(0.05)
-                await asyncio.sleep(0.05)  # until the settler has read the answer
+                await until_fetched(database, ENDED, number)
+                # The settler reads the answer later than others see the job in the archive.
+                await until(partial(recorder.has, last), what=f"{last}")
+                await asyncio.sleep(0.05)
             finally:
                 sys.setprofile(None)
             ran.clear()

@@ -237,7 +237,7 @@ async def test_a_queue_that_nobody_works_on(database: Connection, dsn: str) -> N
         assert title == "7. Does anybody work on its queue?"
         assert (row["queue"], row["queues_with_workers"]) == ("default", ["images"])
         await mend(database, title, job)
-        await app.handle(job).wait("20s")
+        await app.handle(job).wait("2m")
 
 
 async def test_a_row_that_somebody_holds(
@@ -276,7 +276,7 @@ async def test_a_kind_that_nobody_knows(database: Connection, dsn: str) -> None:
 
     async with working(app):
         handle = await app.enqueue(thumbnail, {})
-        await handle.wait("20s")
+        await handle.wait("2m")
         job = await enqueue(database, kind="thumbnial")
         title, row = await first_answer(database, job)
     assert title == "10. Does anybody know its kind?"

@@ -20,8 +20,10 @@ EVENTS = "SELECT kind, payload::text FROM hybrid_monitors.events ORDER BY id"
 
 
 def app_of(dsn: str, **options: Any) -> tuple[Runner, Monitors]:
-    """A runner with monitors. Its worker beats often: reconcilers are given out by beats."""
-    app = runner(dsn, Registry(), heartbeat="500ms", lease="5s", monitors_tick="200ms")
+    """A runner with monitors. Its worker beats often: reconcilers are given out by beats. It lives
+    on however long the machine stands still.
+    """
+    app = runner(dsn, Registry(), heartbeat="500ms", lease="5m", monitors_tick="200ms")
     return app, Monitors(app, **options)
 
 

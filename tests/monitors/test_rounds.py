@@ -256,12 +256,12 @@ async def test_each_event_is_told_to_its_handlers_as_a_job(
 
     async with fakes, working(app):
         await monitors.add("orders", fakes.url("orders"))
-        first = await asyncio.wait_for(completed.get(), 10)
+        first = await asyncio.wait_for(completed.get(), 120)
         assert (first.success, first.dependencies_updated, first.status_changes) == (True, 5, ())
         fakes.play("orders", "flapping")
         while not await events(monitored, "status:change"):
             await monitors.poll("orders")
-        change = await asyncio.wait_for(changes.get(), 20)
+        change = await asyncio.wait_for(changes.get(), 120)
     [row] = await monitored.fetch(
         "SELECT id, payload ->> 'dependencyName' AS name FROM hybrid_monitors.events"
         " WHERE kind = 'status:change' ORDER BY id LIMIT 1"
@@ -366,7 +366,7 @@ async def test_a_round_that_was_taken_away_stores_nothing(
     monkeypatch.setattr("hybrid_runner.monitors.round.StaleClaim", stale)
     async with fakes, polling(monitors_dsn):
         await store(monitored, fakes, "orders")
-        await asyncio.wait_for(taken_away.wait(), 10)
+        await asyncio.wait_for(taken_away.wait(), 120)
         await until(lambda: raised)
         assert await monitored.fetchval(POLLED) == 0
         assert not await events(monitored)

@@ -17,8 +17,11 @@ from tests.cli.running import worker
 from tests.support.collector import Collector, GrpcCollector, Received
 
 TASKS = """
+from datetime import timedelta
 from hybrid_runner import Runner
+from hybrid_runner.telemetry.tracing import export
 
+export.STOP_PATIENCE = timedelta(seconds={patience})
 app = Runner()
 
 @app.job("note")
@@ -35,7 +38,8 @@ ENDPOINT = "http://127.0.0.1:4318"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "tasks.py").write_text(TASKS)
+    """Of an application whose worker sends its last spans however long this machine takes."""
+    (tmp_path / "tasks.py").write_text(TASKS.format(patience=120))
     return tmp_path
 
 
@@ -138,6 +142,8 @@ async def test_a_collector_that_is_away_neither_fills_the_log_nor_delays_the_end
     """The exporter would wait for it for an hour: whoever waited for the exporter would not end
     within the time of a test.
     """
+    usual = export.STOP_PATIENCE.total_seconds()
+    (folder / "tasks.py").write_text(TASKS.format(patience=usual))
     async with Collector(deaf=True) as collector:
         endpoint = collector.endpoint if answers == "never" else "http://127.0.0.1:1"
         environment = {
@@ -295,8 +301,11 @@ async def test_spans_go_over_grpc_where_that_is_asked_for(
 
 TWICE = """
 import asyncio
+from datetime import timedelta
 from hybrid_runner import Runner
+from hybrid_runner.telemetry.tracing import export
 
+export.STOP_PATIENCE = timedelta(minutes=2)
 app = Runner()
 
 @app.job("note")

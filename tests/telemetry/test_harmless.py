@@ -147,11 +147,12 @@ async def test_a_job_of_a_dead_worker_that_is_cancelled_did_not_wait_all_the_tim
         job = await database.fetchval(
             "INSERT INTO hybrid_runner.jobs (kind) VALUES ('note') RETURNING id"
         )
-        await database.execute(
-            "UPDATE hybrid_runner.jobs SET state = 'running', attempt = 1, claim = 1, worker_id ="
-            " 'long gone', started_at = now()"
-        )
-        assert await database.fetchval("SELECT hybrid_runner.cancel($1)", job) == "cancelled"
+        async with database.transaction():  # the worker must not rescue it in between
+            await database.execute(
+                "UPDATE hybrid_runner.jobs SET state = 'running', attempt = 1, claim = 1,"
+                " worker_id = 'long gone', started_at = now()"
+            )
+            assert await database.fetchval("SELECT hybrid_runner.cancel($1)", job) == "cancelled"
         inside.beat_soon(worker)
         await until(lambda: recorded.named("job note"))
     assert recorded.children(recorded.one("job note")) == []

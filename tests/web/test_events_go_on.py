@@ -29,6 +29,7 @@ from tests.support.streams import (
     pages,
     served,
 )
+from tests.support.waiting import until_fetched
 from tests.support.working import runner, working
 from tests.web.test_events import INSERT, PAUSED, READERS
 
@@ -38,7 +39,7 @@ async def test_readers_are_told_of_a_stop_while_the_worker_still_waits_for_its_j
 ) -> None:
     """A13 B13"""
     port = free_port()
-    steps = Stepwise(dsn, http_port=port)
+    steps = Stepwise(dsn, http_port=port, grace="5m")  # it ends when the test has seen it
     async with pages(port) as client:
         work = asyncio.create_task(steps.app.run_worker())
         await client.until("/ready", 200)
@@ -180,11 +181,11 @@ async def test_two_page_servers_announce_readers_for_each_other(
             first.events(f"/jobs/{job}/events") as one,
             second.events(f"/jobs/{job}/events") as two,
         ):
+            await until_fetched(database, f"{READERS} > 0", value=True)
             await steps.app.resume("default")
             steps.say(None)
             for seen in (one, two):
                 assert (await seen.rest())[-1] == "completed"
-            assert await database.fetchval(f"{READERS} > 0")
 
 
 async def test_a_stranger_on_the_channel_does_no_harm(dsn: str, database: Connection) -> None:

@@ -327,6 +327,7 @@ async def test_where_monitors_are_absent_one_look_is_enough_for_all_who_ask(
         looks += 1
         return False
 
+    monkeypatch.setattr("hybrid_runner.web.pages.monitor_access._LOOK_AGAIN", 1000.0)
     monkeypatch.setattr(monitor_view_calls, "has_monitors", look)
     async with served(dsn, http_status="all") as client:
         for path in ("/monitors", "/monitors/x", "/status", "/monitors/events") * 3:

@@ -185,7 +185,7 @@ async def test_a_background_loop_that_ended_is_503(name: str, dsn: str) -> None:
 async def test_ready_drops_first_when_a_worker_stops_while_a_job_still_runs(dsn: str) -> None:
     """A11 A13: the whole of run_worker, and its signal."""
     port = free_port()
-    app = runner(dsn, http_port=port)
+    app = runner(dsn, http_port=port, grace="5m")  # it ends when the test has seen it
     started, may_end = asyncio.Event(), asyncio.Event()
 
     @app.job("long")

@@ -25,7 +25,7 @@ async def start(dsn: str, seconds: float) -> asyncio.subprocess.Process:
 async def test_without_a_terminal_it_tells_the_news_and_ends_by_itself_with_a_summary(
     empty_dsn: str,
 ) -> None:
-    program = await start(empty_dsn, 8)
+    program = await start(empty_dsn, 20)
     try:
         out, errors = (said.decode() for said in await program.communicate())
         assert program.returncode == 0, errors

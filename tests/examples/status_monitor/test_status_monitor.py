@@ -15,7 +15,7 @@ from examples.status_monitor.services import SERVICES, Service, fakes
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.waiting import until, until_fetched
 
-QUIET = 30.0
+QUIET = 120.0
 
 
 @pytest.fixture

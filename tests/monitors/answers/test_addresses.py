@@ -168,8 +168,11 @@ async def test_the_resolver_gives_only_what_may_be_connected_to() -> None:
     await resolver.close()
 
 
-async def test_names_that_nobody_answers_for_hold_up_no_name_that_was_answered_quickly() -> None:
+async def test_names_that_nobody_answers_for_hold_up_no_name_that_was_answered_quickly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """An editor may have a name server that answers when it likes."""
+    monkeypatch.setattr(addresses, "_QUICK", 1000.0)  # the first answer, on any machine
     answered, asked, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
 
     def lookup(host: str, port: int, *_: Any) -> Any:
@@ -191,8 +194,11 @@ async def test_names_that_nobody_answers_for_hold_up_no_name_that_was_answered_q
         await resolver.close()
 
 
-async def test_a_name_that_was_answered_quickly_once_and_is_not_now_holds_up_no_other() -> None:
+async def test_a_name_that_was_answered_quickly_once_and_is_not_now_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It counts as quick again when it is, and not while somebody waits for it."""
+    monkeypatch.setattr(addresses, "_QUICK", 1000.0)  # the first answers, on any machine
     answered, asked, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
     is_good = True
 

@@ -30,7 +30,7 @@ from tests.monitors.answers.services import NOW, poll, poll_one, service
 from tests.support.ports import free_port
 
 MILLION = 1024 * 1024
-SHORT = timedelta(milliseconds=200)
+SHORT = timedelta(seconds=1)
 ITEMS = b'[{"name": "db", "healthy": true}]'
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -83,7 +83,7 @@ async def test_an_answer_that_is_not_whole_in_time_is_a_time_out(behaviour: Beha
     """C7; section 7: one time-out covers DNS, connect, TLS and body."""
     failure, error = await failure_of(behaviour, timeout=SHORT)
     assert failure == "timeout"
-    assert error.startswith("no answer within 0.2s while it was ")
+    assert error.startswith("no answer within 1s while it was ")
 
 
 async def test_a_body_that_drips_is_cut_off_in_time_and_the_connection_ends() -> None:
@@ -117,7 +117,7 @@ async def test_a_name_that_nobody_resolves_is_a_time_out() -> None:
     polled = await poll_one("http://slow.test/", lookup=slow, timeout=SHORT)
     answered.set()
     assert polled.failure == "timeout"
-    assert polled.error == "no answer within 0.2s while the name of the host was resolved"
+    assert polled.error == "no answer within 1s while the name of the host was resolved"
     assert polled.is_local
 
 
@@ -126,7 +126,7 @@ async def test_a_handshake_that_never_ends_is_a_time_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         polled = await poll_one(f"https://127.0.0.1:{listening.getsockname()[1]}/", timeout=SHORT)
     assert polled.failure == "timeout"
-    assert polled.error == "no answer within 0.2s while connecting"
+    assert polled.error == "no answer within 1s while connecting"
 
 
 @pytest.mark.parametrize(
