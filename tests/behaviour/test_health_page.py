@@ -161,10 +161,15 @@ async def test_a_listener_that_died_without_a_word_is_503_and_its_successor_is_2
     there is to see.
     """
     async with Proxy(dsn) as proxy, a_worker_with_a_page(proxy.dsn) as (running, client):
+        # Else it connects again three seconds after the page says so, or at once on a machine that
+        # stood still: the page would never say so.
+        given_up, hang_up = inside.hold_hang_up(running)
         proxy.freeze("listener")
         assert "does not hear our own rings" in await until_ill(client, "listener")
         assert (await client.get("/ready")).status == 200  # jobs are found by polling
         assert running.status().hearing  # it believes so
+        await asyncio.wait_for(given_up.wait(), LONGEST)
+        hang_up()
         await until_well(client)
         await asyncio.wait_for(running.hearing(), LONGEST)
 

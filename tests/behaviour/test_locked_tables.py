@@ -18,6 +18,8 @@ Another = Callable[[], Awaitable[Connection]]
 
 APP = "tests.behaviour.lost_app:app"
 BEGAN = "SELECT count(DISTINCT job_id) FROM public.runs WHERE what = 'began'"
+LEASE = 10
+"""Seconds: whoever gets no turn for so long is rightly taken for dead."""
 ALL_BUT_WORKERS = "jobs, archive, queues, duties, unreported_ends, retention"
 
 
@@ -31,7 +33,7 @@ async def runs(database: Connection) -> None:
 
 @asynccontextmanager
 async def a_worker(dsn: str) -> AsyncIterator[WorkerProcess]:
-    given = {"HYBRID_RUNNER_DSN": dsn, "HYBRID_RUNNER_LEASE": "6s"}
+    given = {"HYBRID_RUNNER_DSN": dsn, "HYBRID_RUNNER_LEASE": f"{LEASE}s"}
     async with worker(APP, "--queue", "default=3", cwd=ROOT, **given) as process:
         yield process
 
@@ -95,10 +97,11 @@ async def test_a_newcomer_declares_nobody_dead_whom_a_lock_made_silent(
             who = "WHERE heartbeat_at > $1 + 2 * lease" if tables != "workers" else ""
             await until_fetched(
                 database,
-                "SELECT count(*) >= 2 AND clock_timestamp() > $1::timestamptz + interval '12 s'"
-                f" FROM hybrid_runner.workers {who}",
+                "SELECT count(*) >= 2 AND clock_timestamp() > $1::timestamptz"
+                f" + make_interval(secs => $2) FROM hybrid_runner.workers {who}",
                 True,
                 began,
+                2.0 * LEASE,
             )
         if newcomer == "after":
             await stack.enter_async_context(a_worker(dsn))

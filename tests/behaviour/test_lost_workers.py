@@ -23,8 +23,12 @@ from tests.support.ports import free_port
 from tests.support.waiting import until, until_fetched
 
 LEASE = 2.0
-PATIENT_LEASE = 6.0
-"""For a worker that must not be declared dead, however busy the machine is."""
+PATIENT_LEASE = 10.0
+BEATS = {"HYBRID_RUNNER_HEARTBEAT": "500ms"}
+"""Beside a lease that is much longer: for a worker that must not be declared dead, however busy the
+machine is.
+"""
+PATIENT = {"HYBRID_RUNNER_LEASE": "60s"} | BEATS
 APP = "tests.behaviour.lost_app:app"
 
 
@@ -50,8 +54,9 @@ async def a_worker(dsn: str, *options: str, **settings: str) -> AsyncIterator[Wo
 
 
 async def insert(
-    database: Connection, kind: str, count: int = 1, payload: object = 30
+    database: Connection, kind: str, count: int = 1, payload: object = 600
 ) -> list[int]:
+    """Jobs that do not end by themselves, unless the payload says so."""
     rows = await database.fetch(
         "INSERT INTO hybrid_runner.jobs (kind, payload) "
         "SELECT $1, $2::jsonb FROM generate_series(1, $3::int) RETURNING id",
@@ -124,10 +129,10 @@ async def test_a_stop_hands_jobs_to_others_uncharged_and_soon(
     dsn: str, database: Connection
 ) -> None:
     """D6: SIGTERM with a grace that is too short."""
-    async with a_worker(dsn, HYBRID_RUNNER_GRACE="100ms") as leaving:
+    async with a_worker(dsn, HYBRID_RUNNER_GRACE="100ms", **PATIENT) as leaving:
         await insert(database, "once_long", 20, payload=2)
         await until_fetched(database, BEGAN, 20)
-        async with a_worker(dsn):
+        async with a_worker(dsn, **PATIENT):
             assert await leaving.ends() == 0
             await until_fetched(
                 database, "SELECT count(*) FROM hybrid_runner.jobs WHERE attempt > 1", 0
@@ -137,21 +142,23 @@ async def test_a_stop_hands_jobs_to_others_uncharged_and_soon(
 
 
 async def test_a_worker_that_was_frozen_past_its_lease_overwrites_nothing(
-    dsn: str, database: Connection
+    dsn: str, database: Connection, tmp_path: Path
 ) -> None:
     """SIGSTOP, then SIGCONT: it finds itself declared dead, ends what it ran, and goes on under
     another name.
     """
+    ends = tmp_path / "ends"
     async with a_worker(dsn) as frozen:
         async with a_worker(dsn) as other:
             other.process.send_signal(
                 signal.SIGSTOP
             )  # so that it is the first one that takes the job
-            [job] = await insert(database, "once_long", payload=2.5)
+            [job] = await insert(database, "once_until", payload=str(ends))
             await until_fetched(database, BEGAN, 1)
             frozen.process.send_signal(signal.SIGSTOP)
             other.process.send_signal(signal.SIGCONT)
             await until_fetched(database, COMPLETED, 1)
+            ends.touch()  # its own outcome comes late
             frozen.process.send_signal(signal.SIGCONT)
             await frozen.says("was declared dead although it lives")
             await frozen.says("worker re-registered")
@@ -189,10 +196,10 @@ async def test_a_handler_that_holds_up_the_loop_does_not_make_its_worker_dead(
     """The heartbeat has a thread of its own; no other worker runs the job again."""
     # A thread cannot run either while the interpreter is held: that may last for less than the
     # lease.
-    seconds = PATIENT_LEASE * 1.5 if kind == "block" else PATIENT_LEASE * 0.5
-    patient = {"HYBRID_RUNNER_LEASE": str(PATIENT_LEASE)}
+    seconds = PATIENT_LEASE * 1.5 if kind == "block" else PATIENT_LEASE * 0.3
+    patient = {"HYBRID_RUNNER_LEASE": str(PATIENT_LEASE)} | BEATS
     async with (
-        a_worker(dsn, HYBRID_RUNNER_STALL_AFTER="400ms", **patient) as blocked,
+        a_worker(dsn, HYBRID_RUNNER_STALL_AFTER="2s", **patient) as blocked,
         a_worker(dsn, **patient) as other,
     ):
         other.process.send_signal(signal.SIGSTOP)  # so that it is the first one that takes the job
@@ -213,11 +220,11 @@ async def test_while_the_loop_stands_still_the_pages_say_so(
 ) -> None:
     """A11: not ready, and answered meanwhile: the pages have a thread of their own."""
     port, go_on = free_port(), tmp_path / "go on"
-    settings = {"HYBRID_RUNNER_HTTP_PORT": str(port), "HYBRID_RUNNER_STALL_AFTER": "1s"}
+    settings = {"HYBRID_RUNNER_HTTP_PORT": str(port), "HYBRID_RUNNER_STALL_AFTER": "3s"}
     async with a_worker(dsn, **settings) as blocked, browser(port) as client:
         assert (await client.get("/ready"))[0] == 200
-        await insert(database, "block_until", payload=str(go_on))
-        await blocked.says("the event loop has stood still")
+        [job] = await insert(database, "block_until", payload=str(go_on))
+        await blocked.says("the event loop has stood still", job)
         status, body = await client.get("/ready")
         assert (status, body["ready"], body["phase"]) == (503, False, "stalled")
         go_on.touch()
@@ -232,10 +239,9 @@ async def test_a_job_past_its_time_out_is_taken_from_a_worker_that_hangs(
     """The worker lives, and so says its heartbeat; its loop cannot enforce anything."""
     go_on = tmp_path / "go on"
     # On a busy machine, too, it is the time-out that ends it.
-    patient = {"HYBRID_RUNNER_LEASE": "30s", "HYBRID_RUNNER_HEARTBEAT": "600ms"}
     async with (
-        a_worker(dsn, HYBRID_RUNNER_TIMEOUT_GRACE="500ms", **patient) as hung,
-        a_worker(dsn, **patient) as other,
+        a_worker(dsn, HYBRID_RUNNER_TIMEOUT_GRACE="500ms", **PATIENT) as hung,
+        a_worker(dsn, **PATIENT) as other,
     ):
         other.process.send_signal(signal.SIGSTOP)
         [job] = await insert(database, "block_in_time", payload=str(go_on))
@@ -263,7 +269,7 @@ async def test_jobs_that_wait_for_a_process_have_not_begun(dsn: str, database: C
         "HYBRID_RUNNER_LEASE": "30s",
     }
     async with a_worker(dsn, **settings):
-        await insert(database, "in_process_in_time", 12, payload=0.5)  # longer than the time-out
+        await insert(database, "in_process_in_time", 12, payload=0.9)  # longer than the time-out
         await until_fetched(database, COMPLETED, 12)
     assert await database.fetchval("SELECT max(attempt) FROM hybrid_runner.archive") == 1
 
@@ -329,11 +335,11 @@ async def test_a_stall_is_an_event_on_the_span_of_the_job_that_caused_it(
     async with Collector() as collector:
         settings = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
-            "HYBRID_RUNNER_STALL_AFTER": "1s",
+            "HYBRID_RUNNER_STALL_AFTER": "3s",
         }
         async with a_worker(dsn, **settings) as blocked:
-            await insert(database, "block_until", payload=str(go_on))
-            await blocked.says("the event loop has stood still")
+            [job] = await insert(database, "block_until", payload=str(go_on))
+            await blocked.says("the event loop has stood still", job)
             go_on.touch()
             await until_fetched(database, COMPLETED, 1)
             assert await blocked.ends() == 0

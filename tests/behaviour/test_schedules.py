@@ -38,15 +38,15 @@ DOUBLE = """
     ) AS d
 """
 MISSING = """
-    SELECT count(*)
-    FROM (
-        SELECT min(tick) AS first, max(tick) AS last
-        FROM hybrid_runner.archive WHERE schedule = $1
-    ) AS s
-    CROSS JOIN LATERAL generate_series(s.first, s.last, '1 second') AS t (tick)
-    WHERE NOT EXISTS (
-        SELECT FROM hybrid_runner.archive AS a WHERE (a.schedule, a.tick) = ($1, t.tick)
+    WITH made AS (
+        SELECT a.tick FROM hybrid_runner.archive AS a WHERE a.schedule = $1
+        UNION ALL
+        SELECT j.tick FROM hybrid_runner.jobs AS j WHERE j.schedule = $1
     )
+    SELECT count(*)
+    FROM (SELECT min(tick) AS first, max(tick) AS last FROM made) AS s
+    CROSS JOIN LATERAL generate_series(s.first, s.last, '1 second') AS t (tick)
+    WHERE NOT EXISTS (SELECT FROM made AS m WHERE m.tick = t.tick)
 """
 MADE = "SELECT count(*) FROM hybrid_runner.archive WHERE schedule = $1"
 
@@ -60,7 +60,7 @@ async def test_while_workers_are_killed_each_tick_makes_one_job(
 ) -> None:
     """30 schedules a second and four processes of which none leads."""
     async with fleet(dsn, 4, **LEASE):
-        await until_fetched(database, "SELECT count(*) FROM hybrid_runner.workers", 4)
+        await until_fetched(database, "SELECT count(*) >= 4 FROM hybrid_runner.workers", True)
         await begin(database, 30, 6)
         watch = await connect(dsn)
         killing = asyncio.create_task(kill_some(lambda: watch.fetchval(PIDS), 0.7))

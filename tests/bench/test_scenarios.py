@@ -99,7 +99,7 @@ async def test_a_heartbeat_beside_a_backlog_stands_beside_one_alone(empty_dsn: s
 
 
 async def test_what_is_inserted_while_sessions_are_ended_is_handled_once(empty_dsn: str) -> None:
-    sizes = Sizes(rounds=1, killed_rate=50, killed_seconds=3.0)
+    sizes = Sizes(rounds=1, killed_rate=50, killed_seconds=6.0)
     killed = (await run(["killed"], sizes, empty_dsn, lambda *_: None))["scenarios"]["killed"]
     assert "error" not in killed
     ended = killed["details"]["rounds"]["sessions ended"]

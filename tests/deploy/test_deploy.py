@@ -56,7 +56,7 @@ def test_the_image_is_built_from_all_that_a_wheel_needs(tmp_path: Path) -> None:
         "--directory",
         str(tmp_path / "out"),
     ]
-    subprocess.run(build, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    subprocess.run(build, cwd=tmp_path, check=True, capture_output=True, timeout=120)
     [wheel] = (tmp_path / "out").glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"hybrid_runner/web/routes.py", "hybrid_runner/py.typed"} <= names

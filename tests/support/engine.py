@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tests.support.waiting import PATIENCE
+
 USUAL = "unix:///var/run/docker.sock"
 
 
@@ -29,7 +31,7 @@ class Engine:
         self,
         *arguments: str,
         text: str | None = None,
-        timeout: float = 50,
+        timeout: float = PATIENCE,
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
         """What the command writes; one that fails is an error with all it said."""
@@ -51,7 +53,7 @@ class Engine:
     def compose(
         self,
         *arguments: str,
-        timeout: float = 50,
+        timeout: float = PATIENCE,
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
         """Run `docker compose` with these arguments."""

@@ -315,6 +315,17 @@ def session(listener: Listener | Worker) -> object:
     return _listener(listener)._connection
 
 
+def hold_hang_up(worker: Worker) -> tuple[asyncio.Event, Callable[[], None]]:
+    """Keep the listener's connection though it is given up; what is returned is set then, and does
+    it.
+    """
+    connection = worker._station.listener._connection
+    assert connection is not None
+    given_up, hang_up = asyncio.Event(), connection.hang_up
+    connection.hang_up = given_up.set  # type: ignore[method-assign]
+    return given_up, hang_up
+
+
 def proof_channel(worker: Worker) -> str | None:
     return worker._station.listener.proof_channel
 

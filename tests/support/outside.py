@@ -20,6 +20,8 @@ from typing import NoReturn
 
 import pytest
 
+from tests.support.waiting import PATIENCE
+
 REQUIRE_VARIABLE = "HYBRID_RUNNER_TEST_REQUIRE"
 
 
@@ -87,7 +89,7 @@ def running(
 
 
 def _wait_until(ready: Callable[[], bool], process: subprocess.Popen[bytes], log: int) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while not ready():
         if process.poll() is not None or time.monotonic() > until:
             said = os.pread(log, 1 << 20, 0).decode(errors="replace")[-2000:]

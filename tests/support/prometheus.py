@@ -44,7 +44,7 @@ class Promtool:
             input=text or "",
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=PATIENCE,
             check=False,
         )
 

@@ -7,6 +7,8 @@ import re
 from typing import Self
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
+from tests.support.ports import free_port
+
 _NAME = re.compile(rb"application_name\0hybrid-runner ?([a-z]*)")
 
 
@@ -66,7 +68,7 @@ class Proxy:
         self._relayed: list[Relayed] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._newcomers_frozen = False
-        self.port = 0
+        self.port = free_port()  # nobody else is given it while connections are refused
         self.accepted = 0
 
     @property
@@ -98,7 +100,6 @@ class Proxy:
         """Accept connections."""
         self._newcomers_frozen = False
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:
         """Drop everything, what is held as well."""

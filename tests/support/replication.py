@@ -19,7 +19,7 @@ from hybrid_runner.embedded.binaries import Binaries, find_binaries
 from tests.support.accounts import as_account
 from tests.support.ports import free_port
 from tests.support.server import ENOUGH, MEMORY
-from tests.support.waiting import wait_until
+from tests.support.waiting import equals, wait_until
 
 STANDBY = "standby"
 _SETTINGS = {
@@ -77,14 +77,17 @@ class Node:
     def lose_power(self) -> None:
         """Every process of it ends at once."""
         assert self.process is not None
-        os.kill(self.process.pid, signal.SIGSTOP)  # so that it starts no other
-        children = (
-            Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        )
-        for pid in (*map(int, children), self.process.pid):
+        postmaster = self.process.pid
+        os.kill(postmaster, signal.SIGSTOP)  # so that it starts no other
+        wait_until(lambda: _state(postmaster), equals("T"))
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        pids = [*map(int, children), postmaster]
+        for pid in pids:
             os.kill(pid, signal.SIGKILL)
         self.process.wait()
         self.process = None
+        # Who starts it again finds its memory in use as long as one of them is there.
+        wait_until(lambda: {_state(pid) for pid in pids} <= {None, "Z", "X"})
 
     def ask(self, query: str) -> object:
         """The first value."""
@@ -111,6 +114,14 @@ class Node:
             return self.ask("SELECT true") is True
         except psycopg.OperationalError:
             return False
+
+
+def _state(pid: int) -> str | None:
+    """The letter of that process in /proc; None: it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 @dataclass(frozen=True)
