@@ -156,7 +156,7 @@ async def test_a_run_counts_as_completed_and_has_no_line_of_its_own(
     assert lines == []
     # One, if all of it took no more than ten seconds.
     summaries = re.findall(
-        r"^default: (\d+) completed in the last ", "\n".join(caplog.messages), re.M
+        r"^default: (\d+) completed in the last ", "\n".join(caplog.messages), re.MULTILINE
     )
     assert sum(map(int, summaries)) == 25
 
