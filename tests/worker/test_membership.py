@@ -20,7 +20,7 @@ async def test_a_listener_that_hears_nothing_is_connected_again(
     """F3: the connection lives, and says nothing; each heartbeat sends a ring that must come
     back.
     """
-    app = runner(dsn, heartbeat="200ms", lease="1500ms")
+    app = runner(dsn, heartbeat="200ms", lease="6s")  # a ring may take 2.5 s to come back
     ran = asyncio.Event()
 
     @app.job("note")
