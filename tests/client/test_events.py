@@ -72,6 +72,9 @@ async def test_whoever_asks_for_it_goes_on_with_the_jobs_that_an_end_has_stored(
             (await steps.app.enqueue("steps", {}, delay="1h")).id for _ in range(3)
         ]
         await stored_by_its_end(database, {first: [second, third], third: [fourth]})
+        await until_fetched(
+            database, "SELECT state::text FROM hybrid_runner.jobs WHERE id = $1", "running", first
+        )
         seen: list[JobEvent] = []
 
         async def follow() -> None:

@@ -104,6 +104,11 @@ def make_patience_short(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None
     monkeypatch.setattr(shutdown, "OVERRUN", seconds)
 
 
+def make_last_claims_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a stop waits for the answers to the last claims."""
+    monkeypatch.setattr(shutdown, "_LAST_CLAIMS", 600.0)
+
+
 # --- who the others are
 
 

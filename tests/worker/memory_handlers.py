@@ -189,7 +189,7 @@ def then_in_process(_: Any, job: Job) -> None:
 @app.job("follow_in_process", executor="process")
 def follow_in_process(payload: dict[str, Any], job: Job) -> str | Fail:
     """Jobs that are to follow, of kinds that this process knows and of others."""
-    job.then(look_in_loop, {"a": 1}, key="k", delay="2s", priority=3, data={"looks": 2})
+    job.then(look_in_loop, {"a": 1}, key="k", delay="1h", priority=3, data={"looks": 2})
     job.then("add", [1, 2])
     if payload.get("fail"):
         return Fail("no", then=add.new([3, 4], key="undo", timeout="5m"))

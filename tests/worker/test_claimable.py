@@ -53,7 +53,8 @@ async def test_jobs_behind_a_hung_sync_handler_run_in_another_worker(
         await gate.full(1)
         if outlives:
             await until(hung.get, lambda job: job.state is State.FAILED)
-        handles = [await stuck.enqueue("pass", {}) for _ in range(5)]
+        # By one insert: what came later would not be claimed once the first of them came back.
+        handles = [stuck.handle(job.id) for job in await stuck.enqueue_many("pass", [{}] * 5)]
         await until(lambda: worker.status().waiting == 5)
         async with working(idle, SLOTS, worker_id="idle"):
             assert [await handle.wait(120) for handle in handles] == [1] * 5
@@ -111,7 +112,7 @@ async def test_at_a_stop_what_waits_for_a_thread_goes_back_first_and_does_not_be
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places_module, "PATIENCE", 60)
-    app = runner(dsn, thread_slots=1)
+    app = runner(dsn, thread_slots=1, grace="2m")
     gate = Gate(app)
     async with app:
         worker: Worker = app.worker(SLOTS)

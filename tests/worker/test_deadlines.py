@@ -71,11 +71,17 @@ async def rung(timed: Timed) -> None:
     await asyncio.wait_for(timed.rang.wait(), 120)
 
 
-async def test_they_expire_in_the_order_of_their_times(deadlines: Deadlines) -> None:
+async def test_they_expire_in_the_order_of_their_times(
+    deadlines: Deadlines, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expired = list[str]()
     timed = {name: Timed(name, expired) for name in ("third", "first", "fourth", "second")}
-    for name, seconds in zip(timed, (0.003, 0.001, 0.004, 0.002), strict=True):
-        deadlines.add(seconds, timed[name])
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "time", lambda: now)  # all are added at one moment
+        for name, seconds in zip(timed, (0.003, 0.001, 0.004, 0.002), strict=True):
+            deadlines.add(seconds, timed[name])
     await rung(timed["fourth"])
     assert expired == ["first", "second", "third", "fourth"]
 
@@ -301,20 +307,22 @@ async def test_an_attempt_out_of_time_is_charged_and_comes_back() -> None:
 async def test_a_job_that_runs_out_of_time_while_it_is_being_stopped_was_stopped(
     why: Stopped, state: State | None
 ) -> None:
-    started, cleaning = asyncio.Event(), asyncio.Event()
+    stopped, cleaning = list[bool](), asyncio.Event()
+
+    def stop() -> None:
+        stopped.append(running.executor.stop(1, why))
 
     async def clean_up_for_long(payload: dict[str, Any]) -> None:
         try:
-            started.set()
+            asyncio.get_running_loop().call_soon(stop)  # before any alarm can ring
             await forever()
         finally:
             cleaning.set()
             await forever()  # only the time-out ends this
 
     running = Running(clean_up_for_long, timeout=timedelta(milliseconds=200))
-    await asyncio.wait_for(started.wait(), 120)
-    assert running.executor.stop(1, why)
     settlement = await running.end()
+    assert stopped == [True]
     assert cleaning.is_set()
     if state is None:
         assert isinstance(settlement, Requeued)

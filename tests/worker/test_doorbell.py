@@ -32,7 +32,7 @@ from tests.support.bells import (
     until_mode,
 )
 from tests.support.rings import listening
-from tests.support.waiting import until, until_fetched
+from tests.support.waiting import equals, until, until_fetched
 from tests.support.working import working
 
 Open = Callable[[], Awaitable[Connection]]
@@ -82,7 +82,7 @@ async def test_under_a_stream_of_jobs_inserts_are_quiet_and_afterwards_it_sleeps
 async def test_a_full_worker_that_is_alone_renews_its_mute_and_a_free_slot_looks(
     dsn: str, database: Connection
 ) -> None:
-    jobs = Handlers(dsn, mute_lease="5s", mute_renewal="20ms", full_help_after="5ms")
+    jobs = Handlers(dsn, mute_renewal="20ms", full_help_after="5ms", **MUTED_FOR_LONG)
     async with working(jobs.app, {"default": 1}) as worker, listening(dsn) as rings:
         await database.fetchval(INSERT, "hold")
         await jobs.held.wait()
@@ -141,7 +141,7 @@ async def mute(database: Connection, milliseconds: int) -> None:
 async def test_finding_one_quiet_insert_does_not_end_the_wait_for_another(
     dsn: str, database: Connection, another: Open
 ) -> None:
-    jobs = Handlers(dsn, heartbeat="200ms", falling_pause_max="20ms")
+    jobs = Handlers(dsn, heartbeat="5m", lease="15m", falling_pause_max="20ms")
     producers = [await another(), await another()]
     async with working(jobs.app) as worker, listening(dsn) as rings:
         await until_asleep(database, worker)
@@ -150,9 +150,10 @@ async def test_finding_one_quiet_insert_does_not_end_the_wait_for_another(
         for transaction in transactions:
             await transaction.start()
         ids = [await producer.fetchval(INSERT, "note") for producer in producers]
-        await mute(
-            database, -1
-        )  # its owner has died: a heartbeat makes the worker fall asleep anew
+        await mute(database, -1)  # its owner has died
+        # Makes the worker fall asleep anew. No later one comes: it would find what was inserted a
+        # second ago and is committed now, and call it overdue.
+        inside.beat_soon(worker)
         for transaction, job_id in zip(transactions, ids, strict=True):
             await until_looking_as_it_falls(worker)
             await transaction.commit()
@@ -231,7 +232,8 @@ async def test_a_listener_that_is_kept_away_makes_it_deaf(dsn: str, database: Co
         opened = inside.send_listener_to(worker, "postgresql://nobody@127.0.0.1:1/nowhere")
         await database.execute("SELECT pg_terminate_backend($1)", await listeners_pid(worker))
         await until_mode(worker, "deaf")
-        assert not await database.fetch(SLEEPERS)
+        # Its session is shown until it has ended, which the worker knows a moment earlier.
+        await until(lambda: database.fetch(SLEEPERS), equals([]))
         inside.send_listener_to(worker, opened)
         await until_asleep(database, worker)
         assert await database.fetchval(INSERT, "note") == await jobs.next()
@@ -340,7 +342,7 @@ async def test_a_fallback_poll_sets_the_timer(dsn: str, database: Connection) ->
         )
         await database.execute(
             "INSERT INTO hybrid_runner.jobs (kind, run_at)"
-            " VALUES ('note', clock_timestamp() + interval '3 seconds')"
+            " VALUES ('note', clock_timestamp() + interval '6 seconds')"
         )
         inside.wake(worker, Reason.SWEEP)
         await jobs.next()

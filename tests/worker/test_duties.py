@@ -96,6 +96,10 @@ async def test_a_worker_prunes_by_itself(
 async def test_a_duty_that_waits_for_a_lock_holds_up_no_beat(
     dsn: str, database: Connection, another: Callable[[], Awaitable[Connection]]
 ) -> None:
+    # It waits until the test has seen it: by itself it gives up after two seconds, for an hour.
+    await database.execute(
+        "ALTER FUNCTION hybrid_runner.make_archive_partitions SET lock_timeout = '5min'"
+    )
     holder = await another()
     await holder.execute(
         "BEGIN; SELECT FROM hybrid_runner.locks WHERE name = 'partitions' FOR UPDATE"

@@ -133,7 +133,7 @@ async def test_finish_by_goes_by_the_server_s_clock() -> None:
         server_time = datetime.now(UTC) - ahead
         in_time, too_late = claim(), claim()
         too_late.id = 2
-        for one, left in ((in_time, 0.3), (too_late, -0.3)):
+        for one, left in ((in_time, 1.5), (too_late, -1.5)):
             one.started_at, one.asked_at = server_time, time.monotonic()
             one.finish_by = server_time + timedelta(seconds=left)
         executor.start([in_time, too_late], Slots(2))

@@ -27,7 +27,7 @@ from tests.support.bells import (
     until_bell,
     until_mode,
 )
-from tests.support.rings import listening
+from tests.support.rings import Rings, listening
 from tests.support.waiting import until
 from tests.support.working import working
 
@@ -59,7 +59,7 @@ class Fleet:
 
 @asynccontextmanager
 async def fleet(dsn: str, database: Connection, size: int, slots: int) -> AsyncIterator[Fleet]:
-    handlers = [Handlers(dsn, heartbeat="300ms") for _ in range(size)]
+    handlers = [Handlers(dsn, **FAR_HEARTBEATS) for _ in range(size)]
     async with AsyncExitStack() as stack:
         workers = []
         for n, jobs in enumerate(handlers):
@@ -76,6 +76,19 @@ async def fleet(dsn: str, database: Connection, size: int, slots: int) -> AsyncI
         )
         await until_asleep(database, *workers)
         yield Fleet(handlers, workers)
+
+
+async def until_heard(rings: Rings, *payloads: str) -> None:
+    """Wait until these were rung: another worker may have the job before both of those who were to
+    pass it on have heard of it.
+    """
+    heard = set[str]()
+
+    async def heard_so_far() -> set[str]:
+        heard.update(await rings.so_far())
+        return heard
+
+    await until(heard_so_far, set(payloads).issubset)
 
 
 async def test_of_a_sleeping_fleet_few_look_for_one_ring(dsn: str, database: Connection) -> None:
@@ -103,9 +116,7 @@ async def test_those_whom_a_ring_is_for_pass_it_on_when_they_are_full(
         await until_asleep(database, *others)
         job_id = await database.fetchval(INSERT, "note")
         assert await workers.next() == job_id
-        for worker in (first, second):
-            await listeners_pid(worker)  # behind what it rang
-        assert {f"pass now {ringer} 2", f"pass now {ringer} 3"} <= set(await rings.so_far())
+        await until_heard(rings, f"pass now {ringer} 2", f"pass now {ringer} 3")
         for worker in (first, second):
             inside.free(worker)
         found_without_poll(*workers.workers)
@@ -128,9 +139,7 @@ async def test_those_whose_threads_are_short_look_and_pass_the_ring_on(
                 for worker, before in zip((first, second), looks, strict=True)
             )
         )
-        for worker in (first, second):
-            await listeners_pid(worker)  # behind what it rang
-        assert {f"pass now {ringer} 2", f"pass now {ringer} 3"} <= set(await rings.so_far())
+        await until_heard(rings, f"pass now {ringer} 2", f"pass now {ringer} 3")
 
 
 async def test_whoever_leaves_jobs_to_others_keeps_nobody_asleep(

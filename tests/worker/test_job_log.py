@@ -20,6 +20,7 @@ from hybrid_runner.model.jobs import State
 from hybrid_runner.model.settlements import Finished, Requeued, Settlement
 from hybrid_runner.policy.retry import RetryPolicy
 from hybrid_runner.telemetry.logs.job_fields import job_fields, shorten, trace_id_of
+from hybrid_runner.worker.report import job_log as module
 from hybrid_runner.worker.report.job_log import (
     FIRST_JOBS,
     MOST_KINDS,
@@ -56,6 +57,24 @@ def claim(number: int = 1, queue: str = "default", traceparent: str | None = Non
     )
 
 
+class StandingClock:
+    """It goes on when a test moves it: a busy machine does not."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
+    """The clock of job logs that are made in this test."""
+    clock = StandingClock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
 def settle(job_log: JobLog, *settled: Settlement) -> None:
     job_log.on_settled(BatchSettled(settled, [], 0.0, 0.0))
 
@@ -77,17 +96,18 @@ def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def test_completed_jobs_are_one_line_a_queue_with_their_number_and_run_times(
-    said: pytest.LogCaptureFixture,
+    said: pytest.LogCaptureFixture, clock: StandingClock
 ) -> None:
     """A12"""
     job_log = JobLog()
+    clock.now += 3
     settle(job_log, *(completed(number) for number in range(1, 1001)))
     settle(job_log, completed(queue="images"))
     assert not said.messages
     job_log.summarise()
     first, second = said.messages
     assert first.startswith(
-        "default: 1,000 completed in the last 0.0 s; they ran p50 501.0 ms, p99 991.0 ms"
+        "default: 1,000 completed in the last 3.0 s; they ran p50 501.0 ms, p99 991.0 ms"
     )
     assert second.startswith("images: 1 completed in the last")
     assert (said.records[0].settled, said.records[0].queue) == ({"completed": 1000}, "default")  # type: ignore[attr-defined]
@@ -218,10 +238,12 @@ def test_a_failure_for_good_brings_its_exception_along(said: pytest.LogCaptureFi
     assert [record.exc_info and record.exc_info[1] for record in said.records] == [error, None]
 
 
-def test_a_summary_says_how_long_it_is_since_the_last_one(said: pytest.LogCaptureFixture) -> None:
+def test_a_summary_says_how_long_it_is_since_the_last_one(
+    said: pytest.LogCaptureFixture, clock: StandingClock
+) -> None:
     """Counted from the last summary, not from the first job: one job in 0.0 s is no rate."""
     job_log = JobLog()
-    job_log.since -= 7
+    clock.now += 7
     settle(job_log, completed())
     job_log.summarise()
     assert said.messages == ["default: 1 completed in the last 7.0 s; it ran 1.0 ms"]

@@ -21,6 +21,7 @@ KINDS = claim_calls.Kinds([claim_calls.KindLimits("audit", 3, None)])
 Another = Callable[[], Awaitable[Connection]]
 LATE = "SELECT count(*) FROM hybrid_runner.late_rows"
 DUE = "UPDATE hybrid_runner.late_rows SET next_try_at = '-infinity'"
+NOW = "SELECT clock_timestamp()"
 
 
 async def attach(database: Connection) -> None:
@@ -219,19 +220,21 @@ async def test_one_refused_row_does_not_hold_up_the_others_and_is_tried_less_and
         "ALTER TABLE public.audits"
         " ADD CONSTRAINT not_seven CHECK (id <> 7 OR status <> 'completed')"
     )
+    before = await database.fetchval(NOW)
     step = await turn(database)
     words = [row["status"] for row in await rows(database)]
     assert words == ["completed"] * 6 + ["processing"] + ["completed"] * 13
     assert step.written.read() == {("source 1", "written"): 19, ("source 1", "refused"): 1}
     waits = (
-        "SELECT is_refused, why LIKE '%not_seven%', next_try_at > clock_timestamp() + $1::interval"
-        " FROM hybrid_runner.late_rows"
+        "SELECT is_refused, why LIKE '%not_seven%', next_try_at > $1 FROM hybrid_runner.late_rows"
     )
-    found = await database.fetch(waits, timedelta(seconds=1))
+    found = await database.fetch(waits, before + timedelta(seconds=1))
     assert [tuple(row) for row in found] == [(True, True, True)]
     for _ in range(4):
+        before = await database.fetchval(NOW)
         await turn(database)
-    assert (await database.fetchrow(waits, timedelta(seconds=30)))[2] is True  # type: ignore[index]
+    [late] = await database.fetch(waits, before + timedelta(seconds=30))
+    assert late[2] is True
     await database.execute("ALTER TABLE public.audits DROP CONSTRAINT not_seven")
     await turn(database)
     assert (await rows(database))[6]["status"] == "completed"
@@ -303,12 +306,13 @@ async def test_what_was_refused_is_tried_at_once_when_the_table_was_attached_aga
     claims = await begun(database)
     await database.execute("ALTER TABLE public.audits RENAME COLUMN retry_count TO retries")
     await completed(database, claims)
+    before = await database.fetchval(NOW)
     await turn(database)
-    due = "SELECT next_try_at <= clock_timestamp() FROM hybrid_runner.late_rows"
-    assert await database.fetchval(due) is False
+    due = "SELECT next_try_at <= $1 FROM hybrid_runner.late_rows"
+    assert await database.fetchval(due, before + timedelta(seconds=1)) is False
     await database.execute("ALTER TABLE public.audits RENAME COLUMN retries TO retry_count")
     await attach(database)
-    assert await database.fetchval(due) is True
+    assert await database.fetchval(due, await database.fetchval(NOW)) is True
     await WriteLateRows(Tables()).run(database)
     assert (await rows(database))[0]["status"] == "completed"
 

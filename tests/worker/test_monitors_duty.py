@@ -109,7 +109,7 @@ async def test_a_worker_measures_where_monitors_are_installed(
         pass
 
     async with working(app) as worker:
-        found = await until(worker.status, lambda seen: bool(seen.vitals.monitors), patience=20)
+        found = await until(worker.status, lambda seen: bool(seen.vitals.monitors))
     assert found.vitals.monitors is not None
     assert "1 service is due and not polled" in found.vitals.monitors[0]
     assert found.metric_values[table.MONITOR_DOWN.name] == {(): 1}

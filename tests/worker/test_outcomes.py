@@ -80,6 +80,8 @@ async def test_a_process_past_its_time_out_is_killed(dsn: str, tmp_path: Path) -
     app = runner(dsn, handlers.app.registry)
     pid_file = tmp_path / "pid"
     async with working(app):
+        # Its process is there then: on a busy machine one takes longer to start than this time-out.
+        await outcome(app, "add_in_process", {"left": 1, "right": 1})
         job = await outcome(app, "hang_in_process", {"pid_file": str(pid_file)}, timeout=6)
     assert job.errors[0]["type"] == "TimeoutError"
     with pytest.raises(ProcessLookupError):
@@ -279,7 +281,8 @@ async def test_a_job_whose_finish_by_passes_while_it_runs_fails(
             stopped.set()
 
     async with working(app):
-        job = await outcome(app, "endless", finish_by=datetime.now(UTC) + timedelta(seconds=0.5))
+        # Long enough that it has begun by then, on a busy machine too.
+        job = await outcome(app, "endless", finish_by=datetime.now(UTC) + timedelta(seconds=5))
     assert (job.state, job.attempt, stopped.is_set()) == (State.FAILED, 1, True)
     assert "passed while it ran" in job.errors[-1]["message"]
     assert job.errors[-1]["type"] == "FinishByPassed"

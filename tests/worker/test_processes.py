@@ -65,7 +65,8 @@ async def test_what_a_handler_has_started_ends_when_its_attempt_is_stopped(
 ) -> None:
     file = tmp_path / "pids"
     async with a_worker(dsn) as (app, worker):
-        timeout = 5.0 if how == "time-out" else None  # enough to start them
+        assert (await outcome(app, "add", [1, 2])).result == 3  # its process is there then
+        timeout = 8.0 if how == "time-out" else None  # enough to start them
         handle = await app.enqueue("start_and_wait", {"file": str(file)}, timeout=timeout)
         pids = await read(file)
         if how == "cancel":
@@ -128,7 +129,7 @@ async def test_threads_of_others_keep_no_process_from_its_job(dsn: str) -> None:
     async with a_worker(dsn) as (app, _):
         taken = [asyncio.create_task(asyncio.to_thread(held.wait)) for _ in range(40)]
         try:
-            job = await outcome(app, "add", list(range(1, 50_000)), timeout=25)
+            job = await outcome(app, "add", list(range(1, 50_000)), timeout=100)
         finally:
             held.set()
             await asyncio.gather(*taken)

@@ -67,11 +67,11 @@ async def test_a_signal_makes_the_next_run_due_at_once(dsn: str, database: Conne
     runs = watching(app)
     async with working(app):
         await app.enqueue("watch")
-        assert await asyncio.wait_for(runs.get(), 10) == (None, False)
+        assert await asyncio.wait_for(runs.get(), 120) == (None, False)
         for number in range(3):
             await until_fetched(database, WAITING, 1)
             await app.signal("k", number)
-            assert await asyncio.wait_for(runs.get(), 10) == (number, False)
+            assert await asyncio.wait_for(runs.get(), 120) == (number, False)
         await until_fetched(database, WAITING, 1)
         assert runs.empty()
 
@@ -91,7 +91,7 @@ async def test_one_that_comes_while_the_run_goes_on_makes_another(
 
     async with working(app) as worker:
         await app.enqueue("watch")
-        await asyncio.wait_for(begun.wait(), 10)
+        await asyncio.wait_for(begun.wait(), 120)
         for number in range(20):
             await app.signal("k", number)
         go_on.set()
@@ -105,10 +105,10 @@ async def test_a_run_that_fails_is_given_the_same_again(dsn: str, database: Conn
     runs = watching(app)
     async with working(app):
         await app.enqueue("watch")
-        await asyncio.wait_for(runs.get(), 10)
+        await asyncio.wait_for(runs.get(), 120)
         await app.signal("k", "fail")
         for _ in range(2):
-            assert await asyncio.wait_for(runs.get(), 10) == ("fail", False)
+            assert await asyncio.wait_for(runs.get(), 120) == ("fail", False)
         await until_fetched(database, WAITING, 1)
         assert runs.empty()
 
@@ -124,8 +124,8 @@ async def test_a_run_that_the_clock_began_has_timed_out(dsn: str) -> None:
 
     async with working(app):
         await app.enqueue("watch")
-        assert await asyncio.wait_for(runs.get(), 10) == (None, False)
-        assert await asyncio.wait_for(runs.get(), 10) == (None, True)
+        assert await asyncio.wait_for(runs.get(), 120) == (None, False)
+        assert await asyncio.wait_for(runs.get(), 120) == (None, True)
 
 
 async def test_many_signals_at_once_are_one_run_and_each_counts_once(database: Connection) -> None:

@@ -32,11 +32,12 @@ async def turn(database: Connection) -> dict[tuple[str, ...], float]:
     return step.applied.read()
 
 
-async def some_time_ago(database: Connection) -> None:
-    """What runs was not claimed just now."""
+async def some_time_ago(database: Connection, seconds: int = 2) -> None:
+    """What runs was not claimed just now, but so long ago."""
     await database.execute(
-        "UPDATE hybrid_runner.jobs SET started_at = started_at - interval '2 s'"
-        " WHERE state = 'running'"
+        "UPDATE hybrid_runner.jobs SET started_at = clock_timestamp() - make_interval(secs => $1)"
+        " WHERE state = 'running'",
+        float(seconds),
     )
 
 
@@ -60,6 +61,7 @@ async def test_the_worker_of_a_row_that_was_cancelled_while_it_ran_is_told(
     await begun(database)
     await database.execute(LIVES)
     await database.execute("UPDATE public.audits SET status = 'cancelled'")
+    await some_time_ago(database, -60)  # just now, and still so when this machine stood still
     assert await turn(database) == {}  # it may not show yet that it runs
     assert await database.fetchval(CHANGES) == 1
     await some_time_ago(database)

@@ -230,8 +230,11 @@ async def test_what_is_isolated_is_not_forgotten_meanwhile() -> None:
 @pytest.mark.parametrize(
     ("refused", "most"), [({77}, 22), ({0, 99, 250, 499}, 75), (set(range(500)), 60)], ids=str
 )
-async def test_what_is_refused_is_found_in_few_statements(refused: set[int], most: int) -> None:
+async def test_what_is_refused_is_found_in_few_statements(
+    refused: set[int], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One of five hundred, some, and all: a right may be missing."""
+    inside.make_refusals_short(monkeypatch, 600, 600)  # none is tried again while others are found
     asked, written = 0, list[int]()
 
     async def finish(batch: Sequence[Finished]) -> set[int]:

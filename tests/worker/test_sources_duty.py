@@ -26,7 +26,7 @@ from tests.support import working as support
 from tests.support.waiting import PATIENCE, equals, has, until, until_fetched
 from tests.support.working import working
 from tests.worker.test_late_rows import LATE, attach, begun, held_while_ending, inserted
-from tests.worker.test_row_changes import ENDED
+from tests.worker.test_row_changes import ENDED, LIVES
 
 Another = Callable[[], Awaitable[Connection]]
 DUTY = "SELECT count(*) FROM hybrid_runner.duties WHERE name = 'sources'"
@@ -141,6 +141,7 @@ async def test_a_late_row_is_written_after_its_holders_commit(
     dsn: str, database: Connection, another: Another
 ) -> None:
     """D7; row of section 6: handler holds the row in an open transaction and returns."""
+    await database.execute(LIVES)  # else upkeep may rescue the job before it has ended
     async with working(runner(dsn)) as worker:
         form = await held_while_ending(database, another)
         await until(
@@ -162,6 +163,7 @@ async def test_a_late_row_is_written_after_its_holders_commit(
 async def test_what_somebody_should_look_at_is_in_the_workers_health(
     dsn: str, database: Connection, another: Another
 ) -> None:
+    await database.execute(LIVES)  # else upkeep may rescue the job before it has ended
     async with working(runner(dsn)) as worker:
         await held_while_ending(database, another)
         await database.execute(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Job, JobHandle, JobKind, Runner, State
+from hybrid_runner.worker.run import places
 from tests.support.waiting import until
 from tests.support.working import outcome, runner, working
 from tests.worker import handlers
@@ -48,7 +49,10 @@ async def all_of(handles: list[JobHandle[Any]]) -> list[Any]:
     return [await handle.wait(120) for handle in handles]
 
 
-async def test_no_more_sync_handlers_run_at_a_time_than_there_are_threads(dsn: str) -> None:
+async def test_no_more_sync_handlers_run_at_a_time_than_there_are_threads(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "PATIENCE", 60)  # none goes back before the last one has come
     app = runner(dsn, thread_slots=2)
     gate = Gate(app)
     async with working(app, {"default": 10}) as worker:
