@@ -17,6 +17,9 @@ from tests.support.working import runner, working
 
 INSERT = "INSERT INTO hybrid_monitors.services (name, url) VALUES ($1, $2) RETURNING id"
 EVENTS = "SELECT kind, payload::text FROM hybrid_monitors.events ORDER BY id"
+POLLED = "SELECT count(*) FROM hybrid_monitors.standings WHERE polled_at IS NOT NULL"
+ROUNDS = "SELECT count(*) FROM hybrid_runner.jobs WHERE kind = 'monitors.round'"
+IDLE = f"{ROUNDS} AND state = 'queued' AND waits_for IS NOT NULL"
 
 
 def app_of(dsn: str, **options: Any) -> tuple[Runner, Monitors]:

@@ -30,10 +30,11 @@ async def file_of(connection: Connection, table: str) -> int:
 
 
 async def scans_of(connection: Connection, table: str) -> int:
-    """How often it was read from one end to the other, by now: else Postgres counts what a session
-    has done about a second later.
+    """How often it was read from one end to the other, by now where Postgres can be asked for that:
+    else it counts what a session has done about a second later.
     """
-    await connection.execute("SELECT pg_stat_force_next_flush()")
+    if connection.get_server_version() >= (15,):
+        await connection.execute("SELECT pg_stat_force_next_flush()")
     scans: int = await connection.fetchval(
         "SELECT coalesce(seq_scan, 0) FROM pg_stat_all_tables WHERE relid = ('hybrid_runner.' ||"
         " $1::text)::regclass",

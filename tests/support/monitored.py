@@ -131,6 +131,16 @@ async def dependency(on: Connection, service_id: int, name: str) -> Dependency:
     return (await monitor_calls.dependencies_of(on, [service_id]))[service_id][name]
 
 
+async def due(on: Connection, name: str, seconds: float) -> None:
+    """Make a service due so many seconds from now."""
+    await on.execute(
+        "UPDATE hybrid_monitors.standings SET due_at = now() + make_interval(secs => $2)"
+        " WHERE name = $1",
+        name,
+        seconds,
+    )
+
+
 async def age(on: Connection, seconds: float) -> None:
     """As if all that is stored of polls had been stored so much earlier."""
     await on.execute(
