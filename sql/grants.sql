@@ -65,7 +65,7 @@ BEGIN
         GRANT SELECT, INSERT, UPDATE, DELETE ON
             hybrid_runner.unreported_ends, hybrid_runner.waits
             TO hybrid_runner_worker;
-        GRANT SELECT, DELETE ON hybrid_runner.signals TO hybrid_runner_worker;
+        GRANT SELECT, DELETE, UPDATE (newest_job) ON hybrid_runner.signals TO hybrid_runner_worker;
         -- who deletes what nobody holds needs the right to lock it
         GRANT SELECT, UPDATE, DELETE ON hybrid_runner.taken_keys TO hybrid_runner_worker;
         GRANT INSERT (key, payload) ON hybrid_runner.signals TO hybrid_runner_worker;

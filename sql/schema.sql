@@ -884,7 +884,8 @@ BEGIN
                 turn := earliest + make_interval(mins => far);
             END IF;
         ELSE
-            clock := greatest(clock, date_trunc('minute', timezone(zone, last)) + interval '1 minute');
+            -- Not what it shows then: it may jump in between.
+            clock := date_trunc('minute', timezone(zone, last)) + interval '1 minute';
         END IF;
         LOOP
             wanted := hybrid_runner.next_on_clock(
@@ -2873,16 +2874,6 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.number_signal() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-BEGIN
-    new.newest_job := coalesce(pg_sequence_last_value('hybrid_runner.jobs_id_seq'), 0);
-    RETURN new;
-END
-$$;
-
 CREATE FUNCTION hybrid_runner.open_bell(queue text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -4693,7 +4684,9 @@ BEGIN
             AND j.run_at > clock_timestamp()
             AND EXISTS (
                 SELECT FROM hybrid_runner.signals AS s
-                WHERE s.key = j.waits_for AND s.newest_job >= j.id AND (
+                -- One without a number may not be for this job in the end, and the attempt would
+                -- find nothing: a time-out.
+                WHERE s.key = j.waits_for AND s.newest_job >= j.id AND s.newest_job < 9223372036854775807 AND (
                     -- as take_signals.sql has it
                     SELECT true FROM hybrid_runner.waits AS w
                     WHERE w.job_id = j.id AND w.signal_id = s.id
@@ -5544,7 +5537,7 @@ CREATE TABLE hybrid_runner.signals (
     sent_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     sent_by text DEFAULT SESSION_USER NOT NULL,
     once boolean DEFAULT false NOT NULL,
-    newest_job bigint NOT NULL,
+    newest_job bigint DEFAULT '9223372036854775807'::bigint NOT NULL,
     CONSTRAINT signals_key_is_1_to_512_bytes CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 512))),
     CONSTRAINT signals_payload_is_at_most_64_kib_as_text CHECK ((octet_length((payload)::text) <= 65536))
 );
@@ -5788,6 +5781,8 @@ CREATE INDEX signals_by_key ON hybrid_runner.signals USING btree (key, newest_jo
 
 CREATE UNIQUE INDEX signals_once ON hybrid_runner.signals USING btree (key) WHERE once;
 
+CREATE INDEX signals_unnumbered ON hybrid_runner.signals USING btree (id) WHERE (newest_job = '9223372036854775807'::bigint);
+
 CREATE INDEX taken_keys_by_time ON hybrid_runner.taken_keys USING btree (until);
 
 CREATE INDEX waits_by_age ON hybrid_runner.waits USING btree (taken_at);
@@ -5811,8 +5806,6 @@ ALTER INDEX hybrid_runner.archive_pkey ATTACH PARTITION hybrid_runner.archive_fa
 CREATE TRIGGER check_schedule BEFORE INSERT OR UPDATE OF name, kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone, overlap, missed, catch_up, jitter, starts_at, ends_at, paused_at, declared, made_by ON hybrid_runner.schedules FOR EACH ROW EXECUTE FUNCTION hybrid_runner.check_schedule();
 
 CREATE TRIGGER keep_source_duty AFTER INSERT OR DELETE OR UPDATE ON hybrid_runner.sources FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.keep_source_duty();
-
-CREATE TRIGGER number_signal BEFORE INSERT ON hybrid_runner.signals FOR EACH ROW EXECUTE FUNCTION hybrid_runner.number_signal();
 
 CREATE TRIGGER ring_for_inserted_jobs AFTER INSERT ON hybrid_runner.jobs REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION hybrid_runner.ring_for_inserted_jobs();
 
@@ -6212,8 +6205,6 @@ GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) T
 
 GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_admin;
 
-REVOKE ALL ON FUNCTION hybrid_runner.number_signal() FROM PUBLIC;
-
 REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text) TO hybrid_runner_worker;
@@ -6609,6 +6600,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.signals TO hybrid_runne
 GRANT INSERT(key) ON TABLE hybrid_runner.signals TO hybrid_runner_worker;
 
 GRANT INSERT(payload) ON TABLE hybrid_runner.signals TO hybrid_runner_worker;
+
+GRANT UPDATE(newest_job) ON TABLE hybrid_runner.signals TO hybrid_runner_worker;
 
 GRANT SELECT ON SEQUENCE hybrid_runner.signals_id_seq TO hybrid_runner_worker;
 

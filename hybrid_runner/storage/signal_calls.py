@@ -67,6 +67,11 @@ async def take_signal(
     return Given(rows[0]["signal_id"], rows[0]["payload"])
 
 
+async def number_signals(on: Fetches, most: int) -> int:
+    """Write down for which jobs so many committed signals are; how many had no number."""
+    return len(await fetch(on, "number_signals", most))
+
+
 async def wake_waiting(on: Fetches, ids: Sequence[int]) -> set[int]:
     """Make those of these jobs due whose signal is there; their ids."""
     return {row[0] for row in await fetch(on, "wake_waiting", ids)}

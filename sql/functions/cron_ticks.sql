@@ -49,7 +49,8 @@ BEGIN
                 turn := earliest + make_interval(mins => far);
             END IF;
         ELSE
-            clock := greatest(clock, date_trunc('minute', timezone(zone, last)) + interval '1 minute');
+            -- Not what it shows then: it may jump in between.
+            clock := date_trunc('minute', timezone(zone, last)) + interval '1 minute';
         END IF;
         LOOP
             wanted := hybrid_runner.next_on_clock(

@@ -18,7 +18,9 @@ BEGIN
             AND j.run_at > clock_timestamp()
             AND EXISTS (
                 SELECT FROM hybrid_runner.signals AS s
-                WHERE s.key = j.waits_for AND s.newest_job >= j.id AND (
+                -- One without a number may not be for this job in the end, and the attempt would
+                -- find nothing: a time-out.
+                WHERE s.key = j.waits_for AND s.newest_job >= j.id AND s.newest_job < 9223372036854775807 AND (
                     -- as take_signals.sql has it
                     SELECT true FROM hybrid_runner.waits AS w
                     WHERE w.job_id = j.id AND w.signal_id = s.id

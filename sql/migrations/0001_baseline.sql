@@ -329,8 +329,9 @@ CREATE TABLE hybrid_runner.signals (
     sent_by text NOT NULL DEFAULT session_user,
     -- a second one with this key changes nothing
     once boolean NOT NULL DEFAULT false,
-    -- written by a trigger: jobs with higher ids came later, and it is not for them
-    newest_job bigint NOT NULL,
+    -- written once it is committed, by the first worker that sees it: jobs with higher ids came
+    -- later, and it is not for them; until then it is for all
+    newest_job bigint NOT NULL DEFAULT 9223372036854775807,
     CONSTRAINT signals_key_is_1_to_512_bytes CHECK (octet_length(key) BETWEEN 1 AND 512),
     -- Each job that is given it keeps a copy.
     CONSTRAINT signals_payload_is_at_most_64_kib_as_text
@@ -338,15 +339,11 @@ CREATE TABLE hybrid_runner.signals (
 );
 CREATE INDEX signals_by_key ON hybrid_runner.signals (key, newest_job, id);
 CREATE INDEX signals_by_age ON hybrid_runner.signals (sent_at);
+CREATE INDEX signals_unnumbered ON hybrid_runner.signals (id)
+WHERE newest_job = 9223372036854775807;
 CREATE UNIQUE INDEX signals_once ON hybrid_runner.signals (key) WHERE once;
 
--- Their bodies are in sql/functions.
-CREATE FUNCTION hybrid_runner.number_signal() RETURNS trigger
-LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
-
-CREATE TRIGGER number_signal BEFORE INSERT ON hybrid_runner.signals
-FOR EACH ROW EXECUTE FUNCTION hybrid_runner.number_signal();
-
+-- Its body is in sql/functions.
 CREATE FUNCTION hybrid_runner.ring_for_signals() RETURNS trigger
 LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 

@@ -617,32 +617,6 @@ BEGIN
             SELECT FROM hybrid_runner.jobs AS j WHERE j.key = 'monitors:' || h.host)
         ORDER BY h.host COLLATE "C"
     );
-    -- Whoever changed a service before the job of its host was stored, and committed later, has
-    -- signalled to a job that was not there. What is new to a round take_round() says.
-    INSERT INTO hybrid_runner.signals (key)
-    SELECT 'monitors:' || n.host
-    FROM (
-        SELECT s.host
-        FROM hybrid_monitors.services AS s
-        WHERE s.active AND (open_hosts.hosts IS NULL OR s.host = ANY (open_hosts.hosts))
-            AND NOT EXISTS (
-                SELECT FROM hybrid_monitors.standings AS t
-                WHERE t.service_id = s.id AND t.host = s.host AND t.url = s.url)
-        UNION
-        SELECT s.host
-        FROM hybrid_monitors.asked AS a
-        JOIN hybrid_monitors.services AS s ON s.id = a.service_id
-        WHERE s.active AND (open_hosts.hosts IS NULL OR s.host = ANY (open_hosts.hosts))
-        UNION
-        SELECT t.host
-        FROM hybrid_monitors.standings AS t
-        WHERE (open_hosts.hosts IS NULL OR t.host = ANY (open_hosts.hosts)) AND NOT EXISTS (
-            SELECT FROM hybrid_monitors.services AS s
-            WHERE s.id = t.service_id AND s.active AND s.host = t.host
-                -- which follows, but the planner would read all services
-                AND (open_hosts.hosts IS NULL OR s.host = ANY (open_hosts.hosts)))
-    ) AS n (host)
-    WHERE EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.key = 'monitors:' || n.host);
     BEGIN
         RETURN hybrid_monitors.store_rounds(closed);
     EXCEPTION WHEN lock_not_available THEN

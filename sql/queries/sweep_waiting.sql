@@ -17,7 +17,7 @@ SELECT l.waits_for AS key, l.id, ARRAY(
     WHERE j.run_at > clock_timestamp()
         AND (
             SELECT true FROM hybrid_runner.signals AS s
-            WHERE s.key = j.waits_for AND s.newest_job >= j.id
+            WHERE s.key = j.waits_for AND s.newest_job >= j.id AND s.newest_job < 9223372036854775807
                 AND (SELECT true FROM hybrid_runner.waits AS b WHERE b.job_id = j.id AND b.signal_id = s.id LIMIT 1) IS NULL
             LIMIT 1
         )

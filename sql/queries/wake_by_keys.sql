@@ -10,7 +10,7 @@ FROM hybrid_runner.wake_waiting(ARRAY(
     WHERE j.waits_for = ANY ($1) AND j.waits_for IS NOT NULL AND j.state = 'queued' AND j.run_at > clock_timestamp()
         AND (
             SELECT true FROM hybrid_runner.signals AS s
-            WHERE s.key = j.waits_for AND s.newest_job >= j.id
+            WHERE s.key = j.waits_for AND s.newest_job >= j.id AND s.newest_job < 9223372036854775807
                 AND (SELECT true FROM hybrid_runner.waits AS b WHERE b.job_id = j.id AND b.signal_id = s.id LIMIT 1) IS NULL
             LIMIT 1
         )

@@ -12,16 +12,22 @@ WAYS = pytest.mark.parametrize(
 
 
 @WAYS
-@pytest.mark.parametrize("signals", [1, 2, 3])
-def test_no_signal_is_lost_and_none_is_given_twice(signals: int, *, takes_all: bool) -> None:
-    explored = explore(signals, rules=Rules(takes_all=takes_all))
+@pytest.mark.parametrize(("signals", "timeouts"), [(1, 2), (2, 1), (3, 0)])
+def test_no_signal_is_lost_and_none_is_given_twice(
+    signals: int, timeouts: int, *, takes_all: bool
+) -> None:
+    explored = explore(signals, timeouts=timeouts, rules=Rules(takes_all=takes_all))
     assert not explored.story, explored.story
-    assert explored.worlds > 5 * 3**signals
+    assert explored.worlds > 500
 
 
 @WAYS
-def test_nor_when_workers_die_and_somebody_looks_once_in_a_while(*, takes_all: bool) -> None:
-    explored = explore(2, crashes=2, rules=Rules(guarantee=True, takes_all=takes_all))
+@pytest.mark.parametrize(("signals", "crashes", "timeouts"), [(2, 1, 0), (1, 2, 1)])
+def test_nor_when_workers_die_and_somebody_looks_once_in_a_while(
+    signals: int, crashes: int, timeouts: int, *, takes_all: bool
+) -> None:
+    rules = Rules(guarantee=True, takes_all=takes_all)
+    explored = explore(signals, crashes, timeouts, rules)
     assert not explored.story, explored.story
 
 
@@ -31,6 +37,10 @@ def test_nor_when_workers_die_and_somebody_looks_once_in_a_while(*, takes_all: b
     [
         pytest.param(
             Rules(ring_after_commit=False), id="whoever signals wakes before it has committed"
+        ),
+        pytest.param(Rules(number_after_commit=False), id="a signal is numbered by its INSERT"),
+        pytest.param(
+            Rules(look_after_number=False), id="the statement that numbers it wakes the job, too"
         ),
         pytest.param(
             Rules(look_after_commit=False), id="the job is put back and nobody looks afterwards"
@@ -81,6 +91,24 @@ def test_a_death_between_the_commit_and_the_look_is_what_the_guarantee_is_for() 
             id="a job is woken without a signal",
         ),
         pytest.param(
+            Rules(number_once=False),
+            0,
+            "numbered before it was stored",
+            id="a signal is numbered again",
+        ),
+        pytest.param(
+            Rules(wake_for_numbered=False),
+            0,
+            "woken for nothing",
+            id="a job is woken for a signal without a number",
+        ),
+        pytest.param(
+            Rules(take_unnumbered=False),
+            0,
+            "its time-out came",
+            id="an attempt is given numbered signals only",
+        ),
+        pytest.param(
             Rules(guarantee=True, not_once_given=False),
             1,
             "cut short",
@@ -91,5 +119,6 @@ def test_a_death_between_the_commit_and_the_look_is_what_the_guarantee_is_for() 
 def test_without_its_rule_a_job_is_given_the_wrong_thing(
     rules: Rules, crashes: int, fault: str, *, takes_all: bool
 ) -> None:
-    *_, bad = explore(2, crashes, rules._replace(takes_all=takes_all)).story
+    timeouts = int(not rules.take_unnumbered)
+    *_, bad = explore(2, crashes, timeouts, rules._replace(takes_all=takes_all)).story
     assert fault in bad.fault

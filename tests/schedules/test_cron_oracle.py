@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
+from itertools import pairwise, product, takewhile
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -83,6 +84,39 @@ async def test_a_year_fires_as_cronsim_says_and_near_changes_of_the_clock_as_the
             wanted -= {tick for tick in wanted if opens < tick <= closes}
             wanted |= {*Rule(expression).ticks(zone, opens, closes)}
         assert found == sorted(wanted), expression
+
+
+async def test_skipped_fixed_time_fires_from_each_start_before_the_jump(
+    unchanged: Connection,
+) -> None:
+    """The last minute before the clock jumps may be a tick itself."""
+    ticks = await unchanged.prepare(TICKS)
+    asked = 0
+    lost = []
+    for zone, jump in jumps():
+        before = (jump - timedelta(minutes=1)).astimezone(ZoneInfo(zone)).hour
+        for minutes, seconds in product(("59", "29,59", "30", "5,59"), (30, 60, 90, 3000, 7000)):
+            expression = f"{minutes} {before},{(before + 1) % 24} * * *"
+            start = jump - timedelta(seconds=seconds)
+            found = await ticks.fetchval(expression, zone, start, 4)
+            wanted = by_cronsim(expression, zone, start, 4)
+            asked += 1
+            if found != wanted:
+                lost.append((expression, zone, start, found, wanted))
+    assert asked > 20 * len(ZONES)
+    assert not lost, f"{len(lost)} of {asked}: {lost[:3]}"
+
+
+def jumps() -> Iterator[tuple[str, datetime]]:
+    """The minutes in which the clocks of all zones are set forward, in some years."""
+    for zone, year in product(ZONES, (1996, 2007, 2016, 2026)):
+        start = datetime(year, 1, 1, tzinfo=UTC)
+        here = ZoneInfo(zone)
+        for day in changes(zone, start, start + timedelta(days=365)):
+            moments = [day + timedelta(minutes=minute) for minute in range(24 * 60 + 1)]
+            for last, first in pairwise(moments):
+                if first.astimezone(here).utcoffset() > last.astimezone(here).utcoffset():  # type: ignore[operator]
+                    yield zone, first
 
 
 def changes(zone: str, start: datetime, end: datetime) -> list[datetime]:

@@ -19,7 +19,10 @@ INSERT INTO hybrid_runner.waits (job_id, run, key, wake_of, signal_id)
 SELECT n, now(), 'k', n % 100, -n FROM generate_series(1, 50000) AS n;
 INSERT INTO hybrid_runner.jobs (kind, run_at, waits_for, began_at)
 SELECT 'work', 'infinity', 'k' || n, now() FROM generate_series(2500, 12499) AS n;
-INSERT INTO hybrid_runner.signals (key) SELECT 'k' || n % 5000 FROM generate_series(1, 50000) AS n;
+INSERT INTO hybrid_runner.signals (key, newest_job)
+SELECT 'k' || n % 5000, q.last_value
+FROM generate_series(1, 50000) AS n, hybrid_runner.jobs_id_seq AS q;
+INSERT INTO hybrid_runner.signals (key) SELECT 'k' || n FROM generate_series(1, 50) AS n;
 """
 BLOCKS = 60
 """That one job may touch, whatever else is stored: some indexes, and what wakes it."""
@@ -72,6 +75,7 @@ async def test_what_a_job_was_given_before_is_passed_over_quickly(full: str) -> 
         ("sweep_waiting", "text, int8, int8", "'k9', 0, 100", 100),
         ("take_signals", "int8[], int8[]", "ARRAY[1, 2], ARRAY[7, 7]", 2),
         ("take_signal", "int8, int8, text, int4", "1, 7, 'k44', 1", 1),
+        ("number_signals", "int8", "20", 20),
         ("recent_keys", "interval, int8", "'1 day', 50", 50),
         ("forget_signals", "interval, int8", "'1 microsecond', 20", 20),
         ("forget_waits", "interval, int8", "'1 microsecond', 20", 20),

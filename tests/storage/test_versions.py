@@ -207,6 +207,7 @@ async def test_a_signal_wakes_the_job_that_waits_for_it(connection: Connection) 
     waits = Requeued(taken, timedelta(hours=1), charged=False, why="snooze", wake_on="k")
     await claim_calls.requeue_jobs(connection, [waits])
     sent = await signal_calls.send_signal(connection, "k", '{"a": 1}')
+    assert await signal_calls.number_signals(connection, 10) == 1
     swept = await signal_calls.sweep_waiting(connection, "", 0, 10)
     assert swept == Swept("k", job_id, [job_id])
     assert await signal_calls.recent_keys(connection, timedelta(minutes=1), 10) == ["k"]

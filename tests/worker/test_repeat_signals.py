@@ -17,12 +17,12 @@ from hybrid_runner.model.signals import Given, NotGiven
 from hybrid_runner.storage import claim_calls, signal_calls
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.worker.settle.batch_writer import BatchWriter
+from tests.storage.test_signals import SEND, number, send
 from tests.support.jobs import claim, enqueue, living
 from tests.support.waiting import until, until_fetched
 from tests.support.working import runner, working
 from tests.worker import signal_handlers
 
-SEND = "SELECT hybrid_runner.signal($1, $2)"
 WAITING = "SELECT count(*) FROM hybrid_runner.jobs WHERE state = 'queued' AND waits_for = 'k'"
 HOUR = timedelta(hours=1)
 
@@ -130,9 +130,9 @@ async def test_a_run_that_the_clock_began_has_timed_out(dsn: str) -> None:
 
 async def test_many_signals_at_once_are_one_run_and_each_counts_once(database: Connection) -> None:
     job_id = await repeating(database)
-    first = await database.fetchval(SEND, "k", "1")
-    for number in range(2, 101):
-        await database.fetchval(SEND, "k", str(number))
+    first = await send(database, "k", "1")
+    for payload in range(2, 101):
+        await send(database, "k", str(payload))
     assert await signal_calls.wake_waiting(database, [job_id]) == {job_id}
     [taken] = await claim(database)
     assert await taken_by(database, taken) == Given(first, "1")
@@ -150,6 +150,7 @@ async def test_one_run_takes_a_thousand_and_the_rest_make_another(database: Conn
     await database.execute(
         "INSERT INTO hybrid_runner.signals (key) SELECT 'k' FROM generate_series(1, 1001)"
     )
+    await number(database)
     for left in (1, 0):
         assert await signal_calls.wake_waiting(database, [job_id]) == {job_id}
         [taken] = await claim(database)
@@ -168,11 +169,12 @@ async def test_a_signal_of_an_open_transaction_is_for_the_run_after(
     beside = await another()
     async with beside.transaction():
         late = await beside.fetchval(SEND, "k", "1")
-        early = await database.fetchval(SEND, "k", "2")
+        early = await send(database, "k", "2")
         assert late < early
         assert await signal_calls.wake_waiting(database, [job_id]) == {job_id}
         [taken] = await claim(database)
         assert await taken_by(database, taken) == Given(early, "2")
+    await number(database)
     await repeat(database, taken)
     assert await signal_calls.wake_waiting(database, [job_id]) == {job_id}
     [taken] = await claim(database)
@@ -181,7 +183,7 @@ async def test_a_signal_of_an_open_transaction_is_for_the_run_after(
 
 async def test_a_sweep_finds_a_run_whose_signal_nobody_heard(database: Connection) -> None:
     job_id = await repeating(database)
-    await database.fetchval(SEND, "k", "1")
+    await send(database, "k", "1")
     swept = await signal_calls.sweep_waiting(database, "", 0, 10)
     assert swept is not None
     assert swept.open == [job_id]

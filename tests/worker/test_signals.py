@@ -19,7 +19,7 @@ from hybrid_runner import (
     SignalRefused,
     Snooze,
 )
-from hybrid_runner.storage.connections.connection import Connection
+from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support.waiting import until
 from tests.support.working import runner, working
 from tests.worker import signal_handlers
@@ -108,6 +108,26 @@ async def test_a_signal_counts_when_its_transaction_commits(
             await waiting(beside, 2)
             assert given.empty()
         assert await asyncio.wait_for(given.get(), 120) == (1, False)
+
+
+async def test_signal_wakes_a_job_that_was_stored_before_its_commit(
+    dsn: str, database: Connection
+) -> None:
+    """Its transaction was open when the job was stored, ran, and began to wait."""
+    app = runner(dsn)
+    sender = await connect(dsn)
+
+    @app.job("ship", timeout="1h")
+    async def ship(_: Any, job: Job) -> Any:
+        return await job.signal("paid:1", timeout="1h")
+
+    async with working(app):
+        async with sender.transaction():
+            await sender.execute("SELECT hybrid_runner.signal('paid:1', 'true')")
+            handle = await app.enqueue("ship")
+            await waiting(database)
+        assert await handle.wait(timeout=120) is True
+    await sender.close()
 
 
 async def test_all_jobs_that_wait_for_a_key_get_it(dsn: str, database: Connection) -> None:

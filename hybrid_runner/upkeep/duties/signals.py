@@ -26,6 +26,8 @@ _RECENT = timedelta(minutes=1)
 _MOST_RECENT = 500
 MOST_WOKEN = 200
 """Jobs that one statement wakes: it has locks on them meanwhile."""
+_NUMBERED = 5000
+"""Signals that one statement numbers."""
 _FORGET_EVERY = 600.0
 """Seconds."""
 _FORGOTTEN = 5000
@@ -34,6 +36,12 @@ _FORGET_CALLS = 50
 
 
 _START = ("", 0)
+
+
+async def number_signals(connection: Fetches) -> None:
+    """Number all signals that are committed: before the jobs that wait for them are looked for."""
+    while await signal_calls.number_signals(connection, _NUMBERED) == _NUMBERED:
+        pass
 
 
 class SweepWaiting:
@@ -49,6 +57,7 @@ class SweepWaiting:
 
     async def round(self, connection: Fetches) -> int:
         """First what was signalled lately, then the next part of all; how many were woken."""
+        await number_signals(connection)
         woken = 0
         if keys := await signal_calls.recent_keys(connection, _RECENT, _MOST_RECENT):
             woken += await signal_calls.wake_by_keys(connection, keys, MOST_WOKEN)

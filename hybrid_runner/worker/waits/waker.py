@@ -16,7 +16,7 @@ from hybrid_runner.policy.ring_order import Part, part, place
 from hybrid_runner.policy.waking import MOST_KEYS, HeardKeys
 from hybrid_runner.storage import signal_calls
 from hybrid_runner.storage.connections.statements import Fetches
-from hybrid_runner.upkeep.duties.signals import MOST_WOKEN, SweepWaiting
+from hybrid_runner.upkeep.duties.signals import MOST_WOKEN, SweepWaiting, number_signals
 from hybrid_runner.worker.loops import Outage
 
 _LOOK_LATER = 0.25
@@ -100,6 +100,7 @@ class Waker:
     async def _look(self) -> None:
         keys = self._heard.take()
         if keys:
+            await number_signals(self._connection)
             found = await signal_calls.wake_by_keys(self._connection, keys, MOST_WOKEN)
             self.woken += found
             if found == MOST_WOKEN:  # there may be more
