@@ -14,6 +14,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from hybrid_runner import secrets
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.settings.monitoring import Monitoring
 from hybrid_runner.settings.sections import (
@@ -87,7 +88,11 @@ class Settings:
                     f"there is no setting {name!r}{_guess(name)}: see docs/settings.md"
                 )
         sections = {attribute: _section(section, values) for attribute, section in SECTIONS}
-        return cls(**sections, tuning=tuning)
+        made = cls(**sections, tuning=tuning)
+        secrets.learn_dsn(made.database.dsn, made.database.listen_dsn)
+        if made.pages.http_token is not None:
+            secrets.learn(made.pages.http_token.get_secret_value())
+        return made
 
     @staticmethod
     def fields() -> dict[str, FieldInfo]:
