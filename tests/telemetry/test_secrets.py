@@ -95,7 +95,7 @@ async def test_secrets_in_exceptions_are_neither_stored_nor_logged(
         await until_fetched(database, "SELECT count(*) FROM hybrid_runner.archive", 4)
         assert await process.ends() == 0
     rows = await database.fetch("SELECT kind, errors::text FROM hybrid_runner.archive")
-    stored = {kind: errors for kind, errors in rows}
+    stored = {row["kind"]: row["errors"] for row in rows}
     hidden = " ".join([HIDDEN] * 5)
     assert f"cannot connect with {hidden}" in stored["raises"]
     assert f"cannot connect with {hidden}" in stored["core"]
