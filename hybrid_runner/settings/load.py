@@ -33,7 +33,6 @@ PREFIX = "HYBRID_RUNNER_"
 _FIELDS = {name: attribute for attribute, section in SECTIONS for name in section.model_fields}
 _OTHER_VARIABLES = {
     "HYBRID_RUNNER_POSTGRES_BIN",  # the embedded Postgres
-    "HYBRID_RUNNER_WITHOUT_NAMESPACES",  # the embedded Postgres
     "HYBRID_RUNNER_SUPERVISED",  # what a process of `worker --processes` is told by its parent
 }
 _OF_TESTS = re.compile(r"HYBRID_RUNNER_TEST_\w+")
