@@ -29,7 +29,7 @@ pytest_plugins = [
     "tests.support.partition_fixtures",
 ]
 CHOICE = pytest.StashKey[Choice]()
-KEPT = ("HYBRID_RUNNER_TEST_", "HYBRID_RUNNER_POSTGRES_BIN", "HYBRID_RUNNER_WITHOUT_NAMESPACES")
+KEPT = ("HYBRID_RUNNER_TEST_", "HYBRID_RUNNER_POSTGRES_BIN")
 """Variables that say how to test; all others of ours would change what is tested."""
 
 

@@ -27,7 +27,6 @@ def start_logs(arguments: argparse.Namespace, settings: Settings, *, quiet: bool
     configure_logs(
         arguments.log_level or usual,
         layout_of(arguments.log_format or settings.logs.log_format),
-        [arguments.dsn, settings.database.dsn, settings.database.listen_dsn],
     )
 
 

@@ -4,9 +4,8 @@ Who does what:
     share.py     a user process: takes its share of the server, starts a keeper when there is none
     keeper.py    one process per folder: starts Postgres, restarts it, stops it after the last user
     server.py    the postgres process: start, readiness, stop
-    cluster.py   the data directory: initdb, version, owner
+    cluster.py   the data directory: initdb, version
     account.py   which user Postgres runs as when we are root
-    ownership.py whether another user could have prepared the folder
     binaries.py  where initdb and postgres are
     folder.py    the files of one folder, and where the socket goes
     locks.py     flock, the only truth about who is alive (the kernel lets go after kill -9)

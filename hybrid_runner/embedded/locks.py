@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 import time
 from pathlib import Path
-
-from hybrid_runner.embedded.ownership import open_own
 
 if sys.platform != "win32":
     import fcntl
@@ -19,6 +19,18 @@ PAUSE = 0.01
 def open_lock(path: Path) -> int:
     """A descriptor to lock; children started with exec do not inherit it."""
     return open_own(path, os.O_RDWR)
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Return a descriptor of a file that this user has made, or makes now; OSError for a link and
+    for a file of another user.
+    """
+    descriptor = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or found.st_uid != os.geteuid():
+        os.close(descriptor)
+        raise OSError(errno.EPERM, "not a file of this user's own", str(path))
+    return descriptor
 
 
 def hold(path: Path, *, deadline: float, shared: bool = False) -> int | None:

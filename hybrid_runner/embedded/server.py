@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hybrid_runner.embedded import locks
-from hybrid_runner.embedded.account import Account, become, die_with_parent
+from hybrid_runner.embedded.account import die_with_parent, leave_root
 from hybrid_runner.embedded.binaries import Binaries
 from hybrid_runner.embedded.folder import PORT, SOCKET_NAME, EmbeddedError, Folder
 from hybrid_runner.embedded.probe import answers
@@ -29,7 +29,6 @@ class Server:
 
     folder: Folder
     binaries: Binaries
-    account: Account
     sockets: Path
     settings: Mapping[str, str]
     pid: int | None = field(default=None, init=False)
@@ -41,9 +40,7 @@ class Server:
         """Start Postgres once everything of an earlier one is gone."""
         lock = wait_for_earlier_server(self.folder)
         self._remove_stale_pid_files()
-        self.pid = spawn(
-            self._command(), self.account, log=self.folder, lock=lock, at_our_death=signal.SIGINT
-        )
+        self.pid = spawn(self._command(), log=self.folder, lock=lock, at_our_death=signal.SIGINT)
         os.close(lock)
 
     def wait_until_ready(self, deadline: float) -> None:
@@ -122,14 +119,13 @@ def wait_for_earlier_server(folder: Folder) -> int:
 
 def spawn(
     command: list[str],
-    account: Account,
     *,
     log: Folder,
     lock: int,
     at_our_death: signal.Signals,
     text: str = "",
 ) -> int:
-    """Start a program as `account`, logging to the folder's log, holding the server lock; its
+    """Start a program, not as root, that logs to the folder's log and holds the server lock; its
     pid.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
@@ -143,7 +139,7 @@ def spawn(
     child = os.fork()
     if child == 0:
         try:
-            become(account)
+            leave_root()
             die_with_parent(parent, at_our_death)
             os.dup2(reader, 0)
             os.dup2(output, 1)

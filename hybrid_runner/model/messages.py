@@ -77,9 +77,7 @@ class WorkerCame:
     """A worker of this queue has started. The others ask by a heartbeat which kinds it knows."""
 
     FORM: ClassVar = "here ID"
-    FORGED: ClassVar = (
-        "Inserts ring until the next heartbeat, three times a minute at most; a heartbeat."
-    )
+    FORGED: ClassVar = "A heartbeat, every two seconds at most."
     worker_id: str
 
     @property
@@ -89,12 +87,10 @@ class WorkerCame:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLeft:
-    """A worker of this queue ends. The others no longer count on it."""
+    """A worker of this queue ends. The others ask by a heartbeat who is left."""
 
     FORM: ClassVar = "gone ID"
-    FORGED: ClassVar = (
-        "More workers look for a ring, until the next heartbeat; once for each worker."
-    )
+    FORGED: ClassVar = "A heartbeat, every two seconds at most."
     worker_id: str
 
     @property

@@ -25,7 +25,3 @@ class Allowance:
             self._left = min(self._most, self._left + (now - self._at) * self._per_second)
         self._at = now
         return max(0.0, (count - self._left) / self._per_second)
-
-    def give_back(self) -> None:
-        """The last one turned out to be no waste."""
-        self._left = min(self._most, self._left + 1)

@@ -30,6 +30,7 @@ from hybrid_runner.model.outcomes import (
 )
 from hybrid_runner.model.settlements import FinalState, Finished, Repeated, Requeued, Settlement
 from hybrid_runner.policy.rules import Rules, finish_by, finish_within, max_duration, max_snoozes
+from hybrid_runner.secrets import hide
 
 _LAST_LOOK = timedelta(seconds=1)
 """So long before `finish_by` the last attempt starts, which stops it then."""
@@ -238,13 +239,15 @@ def _refused(
 def error_text(
     claim: Claim, now: datetime, error_type: str, message: str, traceback: str = ""
 ) -> str:
-    """One entry of a job's `errors`, as JSON text that Postgres accepts whatever was raised."""
+    """Return an entry of a job's `errors`, as JSON text that Postgres accepts and without the
+    secrets of this process.
+    """
     entry: dict[str, object] = {
         "at": now.isoformat(),
         "attempt": claim.attempt,
         "type": printable(error_type, 200),
-        "message": printable(str(message)),
+        "message": printable(hide(str(message))),
     }
     if traceback:
-        entry["traceback"] = printable(traceback[-8000:], 8000)
+        entry["traceback"] = printable(hide(traceback)[-8000:], 8000)
     return orjson.dumps(entry).decode()

@@ -14,6 +14,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from hybrid_runner import secrets
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.settings.monitoring import Monitoring
 from hybrid_runner.settings.sections import (
@@ -32,7 +33,6 @@ PREFIX = "HYBRID_RUNNER_"
 _FIELDS = {name: attribute for attribute, section in SECTIONS for name in section.model_fields}
 _OTHER_VARIABLES = {
     "HYBRID_RUNNER_POSTGRES_BIN",  # the embedded Postgres
-    "HYBRID_RUNNER_WITHOUT_NAMESPACES",  # the embedded Postgres
     "HYBRID_RUNNER_SUPERVISED",  # what a process of `worker --processes` is told by its parent
 }
 _OF_TESTS = re.compile(r"HYBRID_RUNNER_TEST_\w+")
@@ -87,7 +87,11 @@ class Settings:
                     f"there is no setting {name!r}{_guess(name)}: see docs/settings.md"
                 )
         sections = {attribute: _section(section, values) for attribute, section in SECTIONS}
-        return cls(**sections, tuning=tuning)
+        made = cls(**sections, tuning=tuning)
+        secrets.learn_dsn(made.database.dsn, made.database.listen_dsn)
+        if made.pages.http_token is not None:
+            secrets.learn(made.pages.http_token.get_secret_value())
+        return made
 
     @staticmethod
     def fields() -> dict[str, FieldInfo]:

@@ -267,7 +267,8 @@ class Pages(Section):
             ge=1,
             le=10_000,
             description=(
-                "How many event streams may be read at a time; each takes a connection and memory."
+                "How many event streams may be read at a time, each of which takes a connection and"
+                " memory; beyond that only with the token."
             ),
         ),
     ] = 100

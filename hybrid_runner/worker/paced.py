@@ -27,10 +27,6 @@ class Paced:
         else:
             self._alarm = loop.call_later(self._allowance.wait(loop.time()), self._act_late)
 
-    def at_once(self) -> None:
-        """Act beyond the allowance: whoever asks is bounded otherwise."""
-        self._act()
-
     def _act_late(self) -> None:
         self._alarm = None
         self()

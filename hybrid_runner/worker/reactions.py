@@ -107,13 +107,11 @@ class Reactions:
                 case _:
                     assert_never(one)
 
-    def on_members(
-        self, members: Mapping[str, Mapping[str, str]], asked_at: float, name: Name
-    ) -> None:
-        """The kinds of each queue's live workers by id, as a heartbeat asked for them."""
+    def on_members(self, members: Mapping[str, Mapping[str, str]], name: Name) -> None:
+        """Take the kinds of each queue's live workers by id, as a heartbeat brought them."""
         if name == self._station.identity.name:
             for queue_name, queue in self._station.queues.items():
-                queue.update_members(members[queue_name], asked_at)
+                queue.update_members(members[queue_name])
 
     def on_proof_sent(self, channel: str, asked_at: float) -> None:
         """A heartbeat sent a notification to this channel; the listener should hear it now."""

@@ -41,12 +41,11 @@ _FOOT = """
   in the wheel that `hybrid-runner[embedded]` installs, then by `pg_config`, then in `/usr/lib/postgresql`.
 - Without `data_dir` its data is in `$XDG_DATA_HOME/hybrid-runner/postgres`, or `~/.local/share/hybrid-runner/postgres`, or
   on macOS `~/Library/Application Support/hybrid-runner/postgres`.
-- The embedded Postgres's folder must be this user's own. As root every folder above it counts too: each must be root's, and others
-  may write to none of them (`/tmp` is fine, whose entries others cannot replace). Anything else is refused: whoever can write
-  the settings of a Postgres can run programs as the user who starts it.
-- Started by root, the embedded Postgres runs without root's rights over processes and the network, but its files are root's, and what
-  its SQL may read and write, root may: `COPY … FROM PROGRAM` is a program of root's. Where the system allows no user namespaces,
-  as in most containers, it runs as uid 65534, and so it stays for that folder. Better: run as a user of your own, or set `dsn`.
+- The embedded Postgres's folder must be this user's own or root's: who can write the settings of a Postgres can run programs as the
+  user who starts it.
+- Started by root, the embedded Postgres runs in a user namespace, without root's rights over processes and the network, but its files
+  are root's, and what its SQL may read and write, root may: `COPY … FROM PROGRAM` is a program of root's. Where the system allows no
+  user namespaces, as in most containers, it refuses to start: run as a user of your own, or set `dsn`.
 - `http_host` and `http_port` are for `hybrid-runner worker` and `Runner.run_worker`; [http.md](http.md) says what is served.
 - The `OTEL_*` variables are those of OpenTelemetry: see [Tracing](tracing.md). Without an endpoint nothing is sent.
 - The numbers of the doorbell and of batching are no settings: they have no variables, and may change with any version.

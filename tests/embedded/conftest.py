@@ -15,9 +15,8 @@ from tests.embedded.users import OtherProcess, wait_until_stopped
 
 
 def new_folder() -> Iterator[Path]:
-    """Short enough for a socket, open enough for uid 65534."""
+    """Short enough for a socket."""
     directory = Path(tempfile.mkdtemp(prefix="hr-"))
-    directory.chmod(0o755)
     yield directory
     wait_until_stopped(directory)
     shutil.rmtree(directory)

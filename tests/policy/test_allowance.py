@@ -35,11 +35,3 @@ def test_several_can_be_taken_at_a_time() -> None:
     assert allowance.take(0.0, 8)
     assert not allowance.take(0.0, 3)
     assert allowance.take(0.25, 3)
-
-
-def test_what_is_given_back_can_be_used_again_but_no_more_than_at_once() -> None:
-    allowance = Allowance(at_once=1, per_second=0.1)
-    allowance.give_back()
-    assert [allowance.take(0.0) for _ in range(2)] == [True, False]
-    allowance.give_back()
-    assert [allowance.take(0.0) for _ in range(2)] == [True, False]

@@ -14,7 +14,6 @@ import pytest
 
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.telemetry.logs.lines import ConsoleLines
-from hybrid_runner.telemetry.logs.redaction import Redaction
 from tests.cli.running import succeeds
 from tests.support.logins import Login, Logins
 from tests.support.streams import Stepwise, served
@@ -106,7 +105,7 @@ async def test_errors_that_are_no_list_of_errors_are_shown_as_they_are(
 
 
 def test_a_log_line_of_the_console_is_one_line_whatever_it_says() -> None:
-    lines = ConsoleLines(Redaction(), colours=False)
+    lines = ConsoleLines(colours=False)
     raised = (ValueError, ValueError(DECEIVING), None)
     for name, arguments in (("application", ()), ("hybrid_runner.worker", (DECEIVING,))):
         record = logging.LogRecord(

@@ -13,9 +13,7 @@ import pytest
 
 from hybrid_runner import JobCancelled
 from hybrid_runner.model.messages import channel_of
-from hybrid_runner.policy.allowance import Allowance
 from hybrid_runner.storage.connections.connection import Connection, connect
-from hybrid_runner.worker.queue import members
 from tests.support import inside
 from tests.support.bells import (
     EASILY_AWAKE,
@@ -120,42 +118,26 @@ async def test_a_cancel_that_the_table_knows_of_is_obeyed_while_others_are_forge
         await other.wait(120)
 
 
-async def test_forged_newcomers_do_not_keep_the_doorbell_open(
-    dsn: str, database: Connection, stranger: Connection, monkeypatch: pytest.MonkeyPatch
+async def test_forged_messages_about_workers_change_no_list_and_no_doorbell(
+    dsn: str, database: Connection, stranger: Connection
 ) -> None:
-    """Each costs a doubt, of which there are a few a minute; here no more come meanwhile."""
-    monkeypatch.setattr(
-        members, "Allowance", lambda at_once, per_second: Allowance(at_once, per_second / 1000)
-    )
     jobs = Handlers(dsn, **FAR_HEARTBEATS, **EASILY_AWAKE, **MUTED_FOR_LONG)
-    async with working(jobs.app) as worker:
-        await until(lambda: not inside.kinds_differ(worker))
-        for number in range(6):
-            beaten = inside.beaten_at(worker)
-            await stranger.execute(SEND, CHANNEL, f"here ghost-{number}")
-            await until(lambda: inside.beaten_at(worker) > beaten)  # noqa: B023
-            await until(lambda: not inside.kinds_differ(worker))
-        await stranger.execute(SEND_MANY, CHANNEL, "here nobody-%", 300)
-        await inside.prove(inside.listener(worker))
-        assert not inside.kinds_differ(worker)
+    async with working(jobs.app) as first, jobs.app.worker() as second:
+        both = {first.id, second.id}
+        await until(lambda: all(inside.members(each) == both for each in (first, second)))
         await database.fetchval(INSERT, "note")
         await jobs.next()
         await until_bell(database, bool)
-
-
-async def test_a_living_worker_that_is_said_to_have_left_is_not_forgotten(
-    dsn: str, stranger: Connection
-) -> None:
-    jobs = Handlers(dsn, **FAR_HEARTBEATS)
-    async with jobs.app, jobs.app.worker() as first, jobs.app.worker() as second:
-        await until(lambda: inside.members(first) == {first.id, second.id})
-        await stranger.execute(SEND, CHANNEL, f"gone {second.id}")
-        await until(lambda: inside.members(first) == {first.id})
-        inside.beat_soon(first)
-        await until(lambda: inside.members(first) == {first.id, second.id})
-        await stranger.execute(SEND, CHANNEL, f"gone {second.id}")
-        await inside.prove(inside.listener(first))
-        assert inside.members(first) == {first.id, second.id}
+        changes = inside.notes_changes_of_members(first)
+        beaten = inside.beaten_at(first)
+        for word in ("here ghost-%", f"gone {second.id}", f"gone {first.id}", f"here {second.id}"):
+            await stranger.execute(SEND_MANY, CHANNEL, word, 300)
+        await inside.prove(inside.listener(first))  # all that was sent has been heard
+        await until(lambda: inside.beaten_at(first) > beaten)
+        assert set(changes) <= {(frozenset(both), False)}
+        assert inside.members(first) == both
+        assert not inside.kinds_differ(first)
+        await until_bell(database, bool)
 
 
 async def test_forged_calls_for_help_are_heeded_a_few_times_a_second(

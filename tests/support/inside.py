@@ -28,6 +28,7 @@ from hybrid_runner.worker import listener as listening
 from hybrid_runner.worker.listener import Listener
 from hybrid_runner.worker.queue import claimer as claiming
 from hybrid_runner.worker.queue.claimer import Claimer
+from hybrid_runner.worker.queue.members import Members
 from hybrid_runner.worker.queue.poller import Poller
 from hybrid_runner.worker.queue.queue_station import QueueStation
 from hybrid_runner.worker.run import attempt
@@ -117,8 +118,17 @@ def members(worker: Worker) -> set[str]:
     return set(_queue(worker).members.kinds_of)
 
 
-def forget_members(worker: Worker) -> None:
-    _queue(worker).members.kinds_of = {}
+def notes_changes_of_members(worker: Worker) -> list[tuple[frozenset[str], bool]]:
+    """The members and whether their kinds differ, each time that something was set from now on."""
+    noted = list[tuple[frozenset[str], bool]]()
+
+    class Noting(Members):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            noted.append((frozenset(self.kinds_of), self.kinds_differ))
+
+    _queue(worker).members.__class__ = Noting
+    return noted
 
 
 def kinds_differ(worker: Worker) -> bool:
@@ -403,19 +413,6 @@ def _listener(of: Listener | Worker) -> Listener:
 
 def beat_soon(worker: Worker) -> None:
     worker._station.membership.soon()
-
-
-def notes_when_it_beats_for_a_newcomer(worker: Worker, look: Callable[[], T]) -> list[T]:
-    """What `look` returned each time the worker asked for a heartbeat because another one came."""
-    queue, seen = _queue(worker), list[T]()
-    beat = queue._end_doubt_soon
-
-    def noted() -> None:
-        seen.append(look())
-        beat()
-
-    queue._end_doubt_soon = noted  # type: ignore[method-assign]
-    return seen
 
 
 async def stop_beating(worker: Worker) -> None:

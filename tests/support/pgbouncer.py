@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from hybrid_runner.embedded.account import Account, accepted_account
-from tests.support.accounts import as_account
+from tests.support.accounts import not_as_root
 from tests.support.outside import cache, first_program
 from tests.support.ports import free_port
 
@@ -66,14 +65,8 @@ def pgbouncer(
         target = " ".join(f"{name}={value}" for name, value in server.items() if value != "")
         text = "\n".join(f"{name} = {value}" for name, value in lines.items())
         ini.write_text(f"[databases]\npooled = {target}\n\n[pgbouncer]\n{text}\n")
-        Path(folder).chmod(0o755)
         with (Path(folder) / "log").open("wb") as log:
-            account = accepted_account()
-            if account is Account.NOBODY:  # who may not reach the original
-                program = shutil.copy(program, folder)
-            process = subprocess.Popen(
-                as_account(account, program, str(ini)), stdout=log, stderr=log
-            )
+            process = subprocess.Popen(not_as_root(program, str(ini)), stdout=log, stderr=log)
         try:
             _wait_until_open(port, process, Path(folder) / "log")
             yield f"postgresql://{server['user']}@127.0.0.1:{port}/pooled?sslmode=disable"

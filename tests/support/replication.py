@@ -14,9 +14,8 @@ from pathlib import Path
 
 import psycopg
 
-from hybrid_runner.embedded.account import Account, accepted_account
 from hybrid_runner.embedded.binaries import Binaries, find_binaries
-from tests.support.accounts import as_account
+from tests.support.accounts import not_as_root
 from tests.support.ports import free_port
 from tests.support.server import ENOUGH, MEMORY
 from tests.support.waiting import equals, wait_until
@@ -37,7 +36,6 @@ class Node:
     data: Path
     port: int
     binaries: Binaries
-    account: Account
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
@@ -49,9 +47,7 @@ class Node:
         """One of Postgres's programs, to its end."""
         name, *arguments = command
         program = str(self.binaries.directory / name)
-        subprocess.run(
-            as_account(self.account, program, *arguments), check=True, capture_output=True
-        )
+        subprocess.run(not_as_root(program, *arguments), check=True, capture_output=True)
 
     def start(self, **settings: str) -> None:
         """Return once it answers."""
@@ -66,9 +62,7 @@ class Node:
         )
         options = [part for name, value in wanted.items() for part in ("-c", f"{name}={value}")]
         with self.data.with_suffix(".log").open("ab") as log:
-            command = as_account(
-                self.account, self.binaries.postgres, "-D", str(self.data), *options
-            )
+            command = not_as_root(self.binaries.postgres, "-D", str(self.data), *options)
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
         while not self._answers():
             assert self.process.poll() is None, self.data.with_suffix(".log").read_text()
@@ -174,11 +168,8 @@ def pair(*, synchronous: bool) -> Iterator[Pair]:
                 tempfile.TemporaryDirectory(prefix="hybrid-runner-pair-", dir=place)
             )
         )
-        account, binaries = accepted_account(), find_binaries()
-        os.chown(folder, account.owner, -1)
-        first, second = (
-            Node(folder / name, free_port(), binaries, account) for name in ("first", "second")
-        )
+        binaries = find_binaries()
+        first, second = (Node(folder / name, free_port(), binaries) for name in ("first", "second"))
         first.run(
             "initdb",
             "-D",

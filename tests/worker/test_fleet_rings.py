@@ -253,56 +253,6 @@ async def test_a_worker_that_is_leaving_is_counted_on_by_nobody(
         await stopping
 
 
-async def test_members_nobody_knows_are_only_believed_for_a_moment(
-    dsn: str, database: Connection
-) -> None:
-    """Anybody who can connect can ring: the worst that it does is cause looks."""
-    jobs = Handlers(dsn, **FAR_HEARTBEATS)
-    async with one_of(jobs) as worker:
-        await until_asleep(database, worker)
-        for number in range(50):
-            await database.execute(
-                "SELECT pg_notify('hybrid_runner.default', 'here nobody-' || $1::text)", str(number)
-            )
-        await until(lambda: inside.kinds_differ(worker))
-        job_id = await database.fetchval(INSERT, "note")
-        assert await jobs.next() == job_id
-        await until(lambda: not inside.kinds_differ(worker))
-        assert inside.members(worker) == {worker.id}
-
-
-async def test_a_worker_is_in_no_doubt_about_itself(dsn: str, database: Connection) -> None:
-    """Its introduction comes back to it, before a heartbeat has named it perhaps; in doubt it would
-    mute nothing until the next.
-    """
-    jobs = Handlers(dsn, **FAR_HEARTBEATS)
-    async with one_of(jobs) as worker:
-        await until(lambda: not inside.kinds_differ(worker))
-        inside.forget_members(worker)
-        await database.execute(
-            "SELECT pg_notify('hybrid_runner.default', 'here ' || $1::text)", worker.id
-        )
-        await listeners_pid(worker)  # what was rung before has arrived
-        assert not inside.kinds_differ(worker)
-
-
-async def test_a_newcomer_is_doubted_before_the_heartbeat_that_names_it_is_asked_for(
-    dsn: str, database: Connection
-) -> None:
-    """That heartbeat runs in another thread, and one that was asked before the doubt does not end
-    it.
-    """
-    jobs = Handlers(dsn, **FAR_HEARTBEATS)
-    async with one_of(jobs) as worker:
-        await until(lambda: not inside.kinds_differ(worker))
-        differed = inside.notes_when_it_beats_for_a_newcomer(
-            worker, lambda: inside.kinds_differ(worker)
-        )
-        await database.execute("SELECT pg_notify('hybrid_runner.default', 'here somebody')")
-        await listeners_pid(worker)  # what was rung before has arrived
-        assert differed == [True]
-
-
 async def test_forged_rings_that_are_to_be_passed_on_are_passed_on_by_the_handful(
     dsn: str, database: Connection
 ) -> None:

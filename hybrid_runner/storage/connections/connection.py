@@ -9,12 +9,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
+from hybrid_runner import secrets
 from hybrid_runner.errors import ConfigurationError, DatabaseUnavailable
 from hybrid_runner.storage.connections import hosts, pooler
 from hybrid_runner.storage.connections.session_settings import FOR_ALL
 from hybrid_runner.storage.connections.types_known import TypesKnown
 from hybrid_runner.storage.failures import translate
-from hybrid_runner.telemetry.logs.redaction import Redaction
 
 if TYPE_CHECKING:  # generic in the stubs alone
     Connection = asyncpg.Connection[asyncpg.Record]
@@ -28,6 +28,7 @@ STATEMENT_TIMEOUT = 60.0
 async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) -> Connection:
     """One new connection, direct or by way of a pooler; errors are RunnerErrors."""
     check_dsn(dsn)
+    secrets.learn_dsn(dsn)
     wanted = FOR_ALL | dict(settings)
     try:
         if not pooler.is_known(dsn):
@@ -47,19 +48,26 @@ async def connect(dsn: str, settings: Mapping[str, str] = MappingProxyType({})) 
                 connection.terminate()
         return pooler.prepared(await _open(dsn, **pooler.OPTIONS), wanted)
     # A port beyond 65535, or a password with a slash that nobody encoded.
-    except (ValueError, OverflowError) as error:
-        said = Redaction([dsn]).clean(str(error))
-        raise ConfigurationError(f"the DSN cannot be used: {said}") from None
+    except (ValueError, OverflowError):  # which quote a piece of the DSN
+        raise ConfigurationError(
+            "the DSN cannot be used: look at its host and port, and percent-encode its password"
+        ) from None
     except Exception as error:
         failure = translate(error)
-        said = Redaction([dsn]).clean(str(failure))  # the driver may quote what it could not read
+        said = secrets.hide(str(failure))  # the driver may quote what it could not read
         if isinstance(failure, DatabaseUnavailable):
             raise type(failure)(f"{said} (at {_place(dsn)}: does it run there?)") from error
         raise type(failure)(said) from error
 
 
 async def _open(dsn: str, **options: Any) -> Connection:
-    return await hosts.first(dsn, CONNECT_TIMEOUT, command_timeout=STATEMENT_TIMEOUT, **options)
+    connection = await hosts.first(
+        dsn, CONNECT_TIMEOUT, command_timeout=STATEMENT_TIMEOUT, **options
+    )
+    # The driver alone knows the password if PGPASSWORD or a passfile has it.
+    if (login := getattr(connection, "_params", None)) is not None:
+        secrets.learn_password(login.password, login.user, login.database)
+    return connection
 
 
 def _place(dsn: str) -> str:

@@ -1,36 +1,25 @@
-"""Sends log lines to stderr, each with the job that is being worked on and its trace, and without
-passwords.
-"""
+"""Sends log lines to stderr, each with the job that is being worked on and its trace."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TextIO
 
 from opentelemetry import trace
 
+from hybrid_runner.secrets import hide
 from hybrid_runner.telemetry.log_events import log_event
 from hybrid_runner.telemetry.logs.job_fields import trace_id_of
 from hybrid_runner.telemetry.logs.lines import ConsoleLines, JsonLines, Lines
-from hybrid_runner.telemetry.logs.redaction import Redaction, header_values
 from hybrid_runner.telemetry.tracing.current import current_claim
 
 log = logging.getLogger("hybrid_runner")
-
-_DSN_VARIABLES = ("HYBRID_RUNNER_DSN", "HYBRID_RUNNER_LISTEN_DSN")
-_SECRET_VARIABLES = ("PGPASSWORD", "HYBRID_RUNNER_HTTP_TOKEN")
-_HEADER_VARIABLES = (
-    "OTEL_EXPORTER_OTLP_HEADERS",
-    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-    "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +28,11 @@ class Logs:
 
     level: str
     layout: str
-    dsns: tuple[str | None, ...] = field(default=(), repr=False)
 
 
-def configure_logs(level: str, layout: str, dsns: Iterable[str | None] = ()) -> None:
-    """Send this process's log lines to stderr; passwords of these DSNs and of those in the
-    environment are taken out.
-    """
-    logs = Logs(level, layout, tuple(dsns))
+def configure_logs(level: str, layout: str) -> None:
+    """Send this process's log lines to stderr."""
+    logs = Logs(level, layout)
     root = logging.getLogger()
     root.handlers[:] = [_Stderr(logs)]
     root.setLevel(max(logging.INFO, logging.getLevelName(level.upper())))
@@ -58,16 +44,14 @@ def configure_logs(level: str, layout: str, dsns: Iterable[str | None] = ()) -> 
 
 
 @contextlib.contextmanager
-def logs_of_import(
-    level: str | None, layout: str, dsns: Iterable[str | None] = ()
-) -> Iterator[None]:
+def logs_of_import(level: str | None, layout: str) -> Iterator[None]:
     """Write the log lines of an application while it is imported, without touching the root logger.
     What the application sets up stays. A level is set only if one is given.
 
     With a handler there the application's own `logging.basicConfig()` would do nothing. If the
     import fails, our own logs report it.
     """
-    logs = Logs(level or "info", layout, tuple(dsns))
+    logs = Logs(level or "info", layout)
     handler, last_resort = _Stderr(logs), logging.lastResort
     logging.lastResort = handler
     if level is not None:
@@ -76,7 +60,7 @@ def logs_of_import(
         with _warnings_logged():
             yield
     except BaseException:
-        configure_logs(logs.level, layout, logs.dsns)
+        configure_logs(logs.level, layout)
         raise
     finally:
         if logging.lastResort is handler:
@@ -111,14 +95,14 @@ def _warnings_logged() -> Iterator[None]:
             warnings.showwarning = before
 
 
-def use_logs_of_application(level: str | None, dsns: Iterable[str | None] = ()) -> None:
+def use_logs_of_application(level: str | None) -> None:
     """Leave handlers, formats and all other loggers to the application. Our records come to its
-    handlers without passwords, from a level on if one is given.
+    handlers without secrets, from a level on if one is given.
     """
     if level is not None:
         log.setLevel(level.upper())
-    log.handlers[:] = [each for each in log.handlers if not isinstance(each, _Redacting)]
-    log.handlers.insert(0, _Redacting(_redaction(dsns)))  # before all others, here and above
+    log.handlers[:] = [each for each in log.handlers if not isinstance(each, _Hiding)]
+    log.handlers.insert(0, _Hiding())  # before all others, here and above
 
 
 def is_shown(level: str) -> bool:
@@ -132,7 +116,7 @@ def _takers() -> list[logging.Handler]:
     logger: logging.Logger | None = log
     found: list[logging.Handler] = []
     while logger is not None:
-        found += [each for each in logger.handlers if not isinstance(each, _Redacting)]
+        found += [each for each in logger.handlers if not isinstance(each, _Hiding)]
         logger = logger.parent if logger.propagate else None
     last = logging.lastResort
     return found if found or last is None else [last]
@@ -176,30 +160,18 @@ def add_ids(record: logging.LogRecord) -> bool:
     return True
 
 
-def _redaction(dsns: Iterable[str | None]) -> Redaction:
-    """Knows the passwords of these DSNs, and what is secret in the environment."""
-    headers = (
-        value for name in _HEADER_VARIABLES for value in header_values(os.environ.get(name, ""))
-    )
-    secrets = (*map(os.environ.get, _SECRET_VARIABLES), *headers)
-    return Redaction([*dsns, *map(os.environ.get, _DSN_VARIABLES)], secrets)
+class _Hiding(logging.Handler):
+    """Hides secrets in a record before the application's handlers see it, and writes nothing."""
 
-
-class _Redacting(logging.Handler):
-    """Writes nothing: takes passwords out of a record before the application's handlers see it."""
-
-    def __init__(self, redaction: Redaction) -> None:
-        super().__init__()
-        self._redaction = redaction
-        self._formatter = logging.Formatter()
+    _formatter = logging.Formatter()
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(Exception):  # what does not fit its arguments is left as it is
-            record.msg, record.args = self._redaction.clean(record.getMessage()), None
+            record.msg, record.args = hide(record.getMessage()), None
         if record.exc_info and not record.exc_text:
             record.exc_text = self._formatter.formatException(record.exc_info)
         if record.exc_text:  # what formatters print in place of the exception
-            record.exc_text = self._redaction.clean(record.exc_text)
+            record.exc_text = hide(record.exc_text)
         last = logging.lastResort
         if (
             last is not None and last in _takers() and record.levelno >= last.level
@@ -211,12 +183,9 @@ class _Stderr(logging.StreamHandler[TextIO]):
     def __init__(self, logs: Logs) -> None:
         super().__init__(sys.stderr)
         self.logs = logs
-        redaction = _redaction(logs.dsns)
         self._lines: Lines
         self._lines = (
-            JsonLines(redaction)
-            if logs.layout == "json"
-            else ConsoleLines(redaction, colours=sys.stderr.isatty())
+            JsonLines() if logs.layout == "json" else ConsoleLines(colours=sys.stderr.isatty())
         )
         self.setFormatter(self._lines)
         self.addFilter(add_ids)

@@ -32,6 +32,7 @@ from hybrid_runner.model.outcomes import (
     Stopped,
 )
 from hybrid_runner.model.settlements import Finished, Repeated, Requeued, Settlement, word_of
+from hybrid_runner.secrets import hide
 from hybrid_runner.telemetry.observers import harmless
 from hybrid_runner.telemetry.tracing.job_spans import (
     delay_span,
@@ -198,15 +199,15 @@ class SpanTracing(Tracing):
                     "exception",
                     {
                         "exception.type": kind,
-                        "exception.message": message,
-                        "exception.stacktrace": stack,
+                        "exception.message": hide(message),
+                        "exception.stacktrace": hide(stack),
                     },
                 )
                 span.set_status(StatusCode.ERROR, f"{kind}: {message}")
             case Fail(reason) | Retry(_, reason) | Refused(_, reason) | RowUnread(reason):
                 span.set_status(StatusCode.ERROR, str(reason))
             case Snooze(reason=str(reason)):
-                span.add_event("snoozed", {"reason": reason})
+                span.add_event("snoozed", {"reason": hide(reason)})
             case Completed() | Snooze() | Repeat() | Cancel() | Expired() | Stopped():
                 pass
             case _:

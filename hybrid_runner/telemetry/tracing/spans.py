@@ -24,6 +24,7 @@ from opentelemetry.trace import (
 )
 
 from hybrid_runner.jsontext import printable
+from hybrid_runner.secrets import hide
 from hybrid_runner.telemetry.observers import harmless
 from hybrid_runner.version import VERSION
 
@@ -243,7 +244,7 @@ class RunSpan(Span):
         if self._status is not StatusCode.OK and code is not StatusCode.UNSET:
             self._status = code
             self._description = (
-                printable(str(text), 1024) if text and code is StatusCode.ERROR else None
+                printable(hide(str(text)), 1024) if text and code is StatusCode.ERROR else None
             )
 
     @harmless
@@ -257,8 +258,8 @@ class RunSpan(Span):
         """Add an event with the type, the message and the stack."""
         described: dict[str, Value] = {
             "exception.type": type(exception).__qualname__,
-            "exception.message": str(exception),
-            "exception.stacktrace": "".join(traceback.format_exception(exception)),
+            "exception.message": hide(str(exception)),
+            "exception.stacktrace": hide("".join(traceback.format_exception(exception))),
             "exception.escaped": str(escaped),
         }
         self.add_event("exception", described | dict(attributes or {}), timestamp)

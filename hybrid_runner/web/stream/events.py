@@ -119,10 +119,9 @@ class EventPages:
             raise web.HTTPServiceUnavailable(reason=STOPPING)
         if not self._stream.has_started:
             raise unavailable()
-        granted = self._access.brings_token(request)
-        if not self._stream.make_room(granted=granted):
+        if not self._stream.admits(granted=self._access.brings_token(request)):
             raise no_room()
-        reader = EventReader(subscription, seen, lambda: is_there(request), granted=granted)
+        reader = EventReader(subscription, seen, lambda: is_there(request))
         self._stream.join(reader)
         lasts(request)
         return reader

@@ -95,11 +95,9 @@ class JobStream:
         self._checked_at = 0.0
         self._away = False
 
-    def make_room(self, *, granted: bool) -> bool:
-        """Whether there is room for another reader; one that brings the token takes the place of
-        one that does not.
-        """
-        return self._room.make(granted=granted)
+    def admits(self, *, granted: bool) -> bool:
+        """Return whether another one may read; a request with the token is never refused."""
+        return self._room.admits(granted=granted)
 
     @property
     def has_started(self) -> bool:
@@ -113,7 +111,7 @@ class JobStream:
     def join(self, reader: Reader) -> None:
         """Send events to this reader from now on."""
         self._readers.add(reader)
-        self._room.take(reader)
+        self._room.take()
         if self._away:
             reader.away()
         self._recheck_at = 0.0
@@ -124,7 +122,7 @@ class JobStream:
 
     def leave(self, reader: Reader) -> None:
         """Forget the reader: its request has ended."""
-        self._room.leave(reader)
+        self._room.leave()
         self._drop(reader)
 
     def _drop(self, reader: Reader) -> None:

@@ -32,7 +32,7 @@ from hybrid_runner.web.seldom import Seldom
 from hybrid_runner.web.stream.events import KEEP_ALIVE, STOP_PATIENCE, STUCK
 from hybrid_runner.web.stream.monitor_feed import MonitorFeed
 from hybrid_runner.web.stream.reader import event
-from hybrid_runner.web.stream.room import Room, Seat
+from hybrid_runner.web.stream.room import Room
 from hybrid_runner.web.stream.sse import (
     HEADERS,
     KEPT_ALIVE,
@@ -85,9 +85,8 @@ class Wish:
         return f"event: {one.kind}\nid: {one.id}\ndata: ".encode() + json_text(data) + b"\n\n"
 
 
-class _Reader(Seat):
-    def __init__(self, *, granted: bool) -> None:
-        self.granted = granted
+class _Reader:
+    def __init__(self) -> None:
         self.reason: str | None = None
         self.abort: Callable[[], None] = lambda: None
 
@@ -132,10 +131,10 @@ class MonitorEventPages:
             return head()
         if self._stopping():
             raise web.HTTPServiceUnavailable(reason=_STOPPING)
-        if not self._room.make(granted=wish.granted):
+        if not self._room.admits(granted=wish.granted):
             raise no_room()
-        reader = _Reader(granted=wish.granted)
-        self._room.take(reader)
+        reader = _Reader()
+        self._room.take()
         self._readers.add(reader)
         lasts(request)
         try:
@@ -148,7 +147,7 @@ class MonitorEventPages:
         finally:
             self._feed.leave()
             self._readers.discard(reader)
-            self._room.leave(reader)
+            self._room.leave()
 
     async def close(self) -> None:
         """End all readers."""

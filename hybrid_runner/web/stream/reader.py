@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import orjson
 
 from hybrid_runner.model.job_events import JobEvent
-from hybrid_runner.web.stream.room import Seat
 
 BUFFER = 1000
 """Events that may wait for one reader; readers share the bytes, so a waiting event costs little."""
@@ -51,7 +50,7 @@ class Subscription:
         return self.job_id is None and self.queue in (None, queue) and self.kind in (None, kind)
 
 
-class Reader(Seat):
+class Reader:
     """Filled by the stream, until it ends; what becomes of an event is its subclass's matter."""
 
     def __init__(
@@ -59,13 +58,9 @@ class Reader(Seat):
         subscription: Subscription,
         seen: int | None = None,
         is_there: Callable[[], bool] = lambda: True,
-        *,
-        granted: bool = False,
     ) -> None:
         self.subscription = subscription
         self.is_there = is_there
-        self.granted = granted
-        """Whether it brought the token."""
         self.ended = False
         self.reason: str | None = None
         """Why it ends; None: because the job has ended, and what it follows."""
@@ -155,17 +150,10 @@ class EventReader(Reader):
     """Emptied by the request that it belongs to."""
 
     def __init__(
-        self,
-        subscription: Subscription,
-        seen: int | None,
-        is_there: Callable[[], bool],
-        *,
-        granted: bool = False,
+        self, subscription: Subscription, seen: int | None, is_there: Callable[[], bool]
     ) -> None:
         # An id that was sent while jobs were followed counts their ends, and is no version.
-        super().__init__(
-            subscription, None if subscription.follow_ups else seen, is_there, granted=granted
-        )
+        super().__init__(subscription, None if subscription.follow_ups else seen, is_there)
         self._waiting: deque[bytes] = deque()
         self._some = asyncio.Event()
         self.abort_write: Callable[[], None] | None = None

@@ -31,10 +31,8 @@ class HearsBeats(Protocol):
     def on_news(self, news: list[WorkerNews], name: Name) -> None:
         """What a heartbeat under this name brought."""
 
-    def on_members(
-        self, members: Mapping[str, Mapping[str, str]], asked_at: float, name: Name
-    ) -> None:
-        """The kinds of each queue's live workers by id, as they were asked for at that time."""
+    def on_members(self, members: Mapping[str, Mapping[str, str]], name: Name) -> None:
+        """Take the kinds of each queue's live workers by id."""
 
     def on_declared_dead(self, name: Name) -> None:
         """Others believe this worker dead and run its jobs again, or another took its name."""
@@ -155,7 +153,7 @@ class Beats:
         if news is None:
             return self._fleet.longest_pause
         members = self._fleet.seen(news)
-        self._worker_loop.call(heard_by.on_members, members, asked_at, name)
+        self._worker_loop.call(heard_by.on_members, members, name)
         if for_worker := [one for one in news if isinstance(one, WorkerNews)]:
             self._worker_loop.call(heard_by.on_news, for_worker, name)
         self.upkeep.ticks.hear(news, name.worker_id, asked_at)

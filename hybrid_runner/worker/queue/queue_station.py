@@ -46,7 +46,7 @@ class QueueStation:
         missed: MissedRings,
         bell: BellSession,
         runs_here: Callable[[int], bool],
-        ask_for_heartbeat: Paced,
+        ask_for_heartbeat: Callable[[], None],
         soon: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.queue = claimer.queue
@@ -96,10 +96,10 @@ class QueueStation:
                 # The heartbeat brings what the table says.
                 if not self._examined.take(time.monotonic()) or self._runs_here(job_id):
                     self._ask_for_heartbeat()
-            case WorkerCame(worker_id):
-                self._on_worker_came(worker_id)
-            case WorkerLeft(worker_id):
-                self.members.left(worker_id)
+            case WorkerCame(worker_id) | WorkerLeft(worker_id):
+                here = isinstance(message, WorkerCame)
+                if self.members.denies(worker_id, here=here):
+                    self._ask_for_heartbeat()
             case _:
                 assert_never(message)
 
@@ -117,27 +117,10 @@ class QueueStation:
             case _:
                 assert_never(news)
 
-    def update_members(self, kinds_of: Mapping[str, str], asked_at: float) -> None:
-        """Take the queue's workers from a heartbeat that was sent at `asked_at`."""
+    def update_members(self, kinds_of: Mapping[str, str]) -> None:
+        """Take the queue's workers from a heartbeat."""
         differed = self.members.kinds_differ
-        self.members.update(kinds_of, asked_at)
-        if self.members.in_doubt:
-            self._end_doubt_soon()
-        self._open_if_they_differ_now(differed=differed)
-
-    def _on_worker_came(self, worker_id: str) -> None:
-        differed = self.members.kinds_differ
-        if self.members.came(worker_id):
-            self._open_if_they_differ_now(differed=differed)
-            self._end_doubt_soon()  # only now: an earlier one does not have its kinds
-
-    def _end_doubt_soon(self) -> None:
-        if self.members.in_doubt:  # so inserts ring
-            self._ask_for_heartbeat.at_once()
-        else:
-            self._ask_for_heartbeat()
-
-    def _open_if_they_differ_now(self, *, differed: bool) -> None:
+        self.members.update(kinds_of)
         if self.members.kinds_differ and not differed and self.claimer.is_muting:
             # Jobs whose rings this worker's mute suppressed may be for others.
             self._soon(unmute(self._bell, self.queue))

@@ -12,6 +12,7 @@ import socket
 from multiprocessing.context import SpawnProcess
 from typing import Any, assert_never
 
+from hybrid_runner import secrets
 from hybrid_runner.errors import RunnerError, StaleClaim
 from hybrid_runner.handlers.job import JobPort
 from hybrid_runner.handlers.kind import JobKind
@@ -68,7 +69,7 @@ class HandlerProcess:
         self.ended = asyncio.Event()
         self._process: SpawnProcess = _spawn.Process(
             target=serve,
-            args=(its_pipe, its_lifeline, configured_logs(), module, os.getpid()),
+            args=(its_pipe, its_lifeline, configured_logs(), secrets.known(), module, os.getpid()),
             daemon=True,
         )
         # Inherited: the process does nothing about them as soon as it can.

@@ -16,6 +16,7 @@ from collections.abc import Awaitable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from hybrid_runner import secrets
 from hybrid_runner.errors import ConfigurationError, RunnerError, StaleClaim
 from hybrid_runner.handlers.job import Job
 from hybrid_runner.handlers.job_signals import NOT_ASYNC
@@ -51,6 +52,7 @@ def serve(
     pipe: socket.socket,
     lifeline: Connection[Any, Any],
     logs: Logs | None,
+    known_secrets: tuple[str, ...],
     module: str,
     worker: int,
 ) -> None:
@@ -58,8 +60,9 @@ def serve(
     worker is gone.
     """
     lead_group(lifeline.fileno(), worker)
+    secrets.learn(*known_secrets)
     if logs is not None:
-        configure_logs(logs.level, logs.layout, logs.dsns)
+        configure_logs(logs.level, logs.layout)
     _heed_no_signals()
     threading.Thread(target=end_with, args=(lifeline.fileno(),), name="worker", daemon=True).start()
     multiprocessing.current_process().daemon = False  # it may have processes of its own

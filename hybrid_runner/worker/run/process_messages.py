@@ -31,6 +31,7 @@ from hybrid_runner.model.outcomes import (
     with_cause,
 )
 from hybrid_runner.model.uses import USES, Use, Uses
+from hybrid_runner.secrets import hide
 from hybrid_runner.worker.run.plain_jobs import plain_jobs, read_jobs
 
 HEADER = struct.Struct("!I")
@@ -106,9 +107,8 @@ def read(content: bytes) -> Message:
 
 def refused_to_send(reason: object) -> Refused:
     """What a handler said, and what cannot be sent."""
-    text = printable(str(reason))
     return Refused(
-        "OutcomeRefused", f"what the handler said cannot be sent from its process: {text}"
+        "OutcomeRefused", f"what the handler said cannot be sent from its process: {_said(reason)}"
     )
 
 
@@ -146,18 +146,18 @@ def _plain_outcome(outcome: FromHandler) -> dict[str, Any]:
             return {
                 "says": "raised",
                 "type": printable(kind, 200),
-                "reason": printable(message),
+                "reason": _said(message),
                 "traceback": _cut(traceback),
             }
         case Refused(error_type, reason):
-            return {"says": "refused", "type": error_type, "reason": printable(reason)}
+            return {"says": "refused", "type": error_type, "reason": _said(reason)}
         case Snooze(delay, data, until, reason, wake_on):
             return {
                 "says": "snooze",
                 "seconds": None if delay is None else parse_duration(delay).total_seconds(),
                 "until": None if until is None else until.isoformat(),
                 "data": None if data is None else encode(data, "the data of Snooze"),
-                "reason": None if reason is None else printable(str(reason)),
+                "reason": None if reason is None else _said(reason),
                 "wake_on": wake_on,
             }
         case Repeat(after, data, wake_on):
@@ -171,7 +171,7 @@ def _plain_outcome(outcome: FromHandler) -> dict[str, Any]:
             return {
                 "says": "retry",
                 "seconds": None if after is None else parse_duration(after).total_seconds(),
-                "reason": printable(str(reason)),
+                "reason": _said(reason),
                 "cause": _cut(outcome.cause_traceback),
             }
         case Fail(reason) | Cancel(reason):
@@ -184,7 +184,7 @@ def _plain_outcome(outcome: FromHandler) -> dict[str, Any]:
                 return _plain_outcome(Refused("OutcomeRefused", why))
             return {
                 "says": "fail" if isinstance(outcome, Fail) else "cancel",
-                "reason": printable(str(reason)),
+                "reason": _said(reason),
                 "cause": _cut(outcome.cause_traceback),
                 "then": plain_jobs(jobs),
             }
@@ -200,8 +200,12 @@ def _plain_uses(uses: Uses) -> list[list[object]]:
     ]
 
 
+def _said(text: object) -> str:
+    return printable(hide(str(text)))
+
+
 def _cut(traceback: str) -> str:
-    return printable(traceback[-_LONGEST_TRACEBACK:], _LONGEST_TRACEBACK)
+    return printable(hide(traceback)[-_LONGEST_TRACEBACK:], _LONGEST_TRACEBACK)
 
 
 # --- reading
