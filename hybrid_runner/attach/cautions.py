@@ -74,10 +74,10 @@ def _refused_later(table: Table, source: Source) -> Iterator[str]:
     written = {column.name for column in (source.status, *source.columns.values())}
     status = table.column(source.status.name)
     tried = [] if status is None else tried_checks(table, status)
-    if status is not None and not status.is_harmless:
+    if table.head.is_asked_by_superuser:
         yield (
-            f"{status.type} runs functions of others: whether {status.quoted} can hold the words"
-            " was not tried"
+            f"whether {readable(source.status.name)} can hold the words was not tried: nothing of"
+            f" {readable(table.head.owner)} runs as a superuser"
         )
     for check in table.checks:
         if written.intersection(check.columns) and check not in tried:
@@ -86,7 +86,7 @@ def _refused_later(table: Table, source: Source) -> Iterator[str]:
                 f" which then is written late, or never: {check.expression}"
             )
     for reference in table.references:
-        is_tried = reference.column == source.status.name and reference.is_harmless
+        is_tried = reference.column == source.status.name and reference.shows_all
         if reference.column in written and not is_tried:
             yield (
                 f"{readable(reference.column)} refers to {reference.to_table}: what is written"
