@@ -105,7 +105,7 @@ async def attach(database: Connection, definition: SourceDefinition = DEFINITION
             " ON CONFLICT (relation, kind) DO UPDATE SET made_at = now() RETURNING id",
             OWNER,
         )
-        source = (await check(database, definition, number)).source
+        source = (await check(database, definition, number, for_script=True)).source
         for statement in attaching(source):
             await database.execute(statement)
     return source
@@ -188,7 +188,7 @@ async def test_the_owner_of_a_table_reaches_nothing_but_its_own_jobs(database: C
     )
     async with database.transaction():
         other = SourceDefinition(**{**vars(DEFINITION), "table": "public.others"})
-        for step in attaching((await check(database, other, 2)).source):
+        for step in attaching((await check(database, other, 2, for_script=True)).source):
             await database.execute(step)
     async with acting_as(database, OWNER):
         for statement in OF_OTHERS:
