@@ -5,7 +5,6 @@ superuser.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -19,12 +18,11 @@ from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.connections.statements import Fetches
 from tests.support.own_tables import ASKED, made_for_sources, run_by_psql
-from tests.support.two_owners import JOBS_OWNER, TABLE_OWNER, WORKER, TwoOwners, two_owners
+from tests.support.two_owners import JOBS_OWNER, MEMBER, TABLE_OWNER, WORKER, TwoOwners
 from tests.support.waiting import until
 
 KINDS = claim_calls.Kinds([claim_calls.KindLimits("order", 3, None)])
 TRUSTED: dict[str, Any] = ASKED | {"trust_owner": True}
-MEMBER = f"GRANT {TABLE_OWNER} TO {JOBS_OWNER}"
 SEES = """
 CREATE SEQUENCE app.of_superusers;
 CREATE SEQUENCE app.of_others;
@@ -62,13 +60,6 @@ CONSTANT = """
 CREATE FUNCTION app.constant() RETURNS boolean IMMUTABLE LANGUAGE plpgsql
     AS 'BEGIN RETURN app.sees(); END'
 """
-
-
-@pytest.fixture
-async def owners(dsn: str) -> AsyncIterator[TwoOwners]:
-    """Whose table was not attached yet."""
-    async with two_owners(dsn) as owners:
-        yield owners
 
 
 async def seen(owners: TwoOwners) -> list[str]:

@@ -34,6 +34,8 @@ CREATE TABLE app.orders (
 );
 RESET ROLE;
 """
+MEMBER = f"GRANT {TABLE_OWNER} TO {JOBS_OWNER}"
+"""What lets the owner of the jobs attach it."""
 
 
 @dataclass(frozen=True)
