@@ -186,7 +186,7 @@ _MODULES = {
     "hybrid_runner.model.source_views": (
         "Attached",
         "Detached",
-            "SourceView",
+        "SourceView",
     ),
     "hybrid_runner.model.sources": (
         "Columns",

@@ -3,7 +3,7 @@
 CREATE OR REPLACE VIEW hybrid_runner.<<prefix>>_jobs WITH (security_barrier) AS
 SELECT j.id, j.source, j.row_key, j.kind, j.queue, j.priority, j.run_at, j.payload, j.state
 FROM hybrid_runner.jobs AS j
-WHERE j.source = <<number>> AND octet_length(j.row_key) <= 1024
+WHERE j.source = <<number>>
 WITH CASCADED CHECK OPTION;
 ALTER VIEW hybrid_runner.<<prefix>>_jobs ALTER COLUMN source SET DEFAULT <<number>>;
 ALTER VIEW hybrid_runner.<<prefix>>_jobs ALTER COLUMN kind SET DEFAULT <<kind>>;
@@ -12,7 +12,7 @@ ALTER VIEW hybrid_runner.<<prefix>>_jobs ALTER COLUMN queue SET DEFAULT <<queue>
 CREATE OR REPLACE VIEW hybrid_runner.<<prefix>>_changes WITH (security_barrier) AS
 SELECT c.source, c.row_key, c.what
 FROM hybrid_runner.row_changes AS c
-WHERE c.source = <<number>> AND octet_length(c.row_key) <= 1024
+WHERE c.source = <<number>>
 WITH CASCADED CHECK OPTION;
 ALTER VIEW hybrid_runner.<<prefix>>_changes ALTER COLUMN source SET DEFAULT <<number>>;
 
