@@ -46,8 +46,6 @@ class TableHead(NamedTuple):
     """As many as Postgres estimates; -1: it does not know."""
     has_rules: bool
     """Postgres rewrites what is written to it (CREATE RULE)."""
-    is_subscribed: bool
-    """Rows come by logical replication."""
     owner: str
     owner_is_trusted: bool
     """A superuser, or the role that owns hybrid_runner."""
@@ -117,8 +115,6 @@ class TableTrigger(NamedTuple):
     """One trigger that an UPDATE may fire and that is not ours."""
 
     name: str
-    function: str
-    is_before: bool
     columns: tuple[str, ...]
     """Those that fire it; empty: all."""
     is_deferred: bool = False
@@ -128,7 +124,6 @@ class TableTrigger(NamedTuple):
 class TableReference(NamedTuple):
     """One foreign key of one column."""
 
-    name: str
     column: str
     to_table: str
     to_column: str

@@ -18,7 +18,6 @@ SELECT
         SELECT FROM pg_rewrite AS w
         WHERE w.ev_class = c.oid AND w.ev_type IN ('2', '3', '4') AND w.ev_enabled <> 'D'
     ) AS has_rules,
-    EXISTS (SELECT FROM pg_subscription_rel AS s WHERE s.srrelid = c.oid) AS is_subscribed,
     o.rolname::text AS owner,
     o.rolsuper OR o.oid = r.nspowner AS owner_is_trusted,
     pg_has_role(c.relowner, m.word) AS may_act_as_owner,

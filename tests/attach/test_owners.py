@@ -197,29 +197,6 @@ async def test_the_owner_of_a_table_reaches_nothing_but_its_own_jobs(database: C
 
 
 @pytest.mark.usefixtures("roles")
-async def test_the_owner_of_a_table_learns_nothing_of_the_jobs_of_others(
-    database: Connection,
-) -> None:
-    """A condition that tells what it is given sees no row of another source."""
-    await attach(database)
-    await database.execute("INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ('secret', 'a')")
-    await database.execute("INSERT INTO app.audits DEFAULT VALUES")
-    said: list[str] = []
-    database.add_log_listener(lambda _, message: said.append(str(message)))
-    async with acting_as(database, OWNER):
-        await database.execute(
-            "CREATE FUNCTION app.tell(text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS"
-            " 'BEGIN RAISE WARNING ''seen %'', $1; RETURN true; END'"
-        )
-        await database.execute("SET enable_indexscan = off; SET enable_bitmapscan = off")
-        found = await database.fetch(
-            "SELECT row_key FROM hybrid_runner.source_1_jobs WHERE app.tell(row_key)"
-        )
-    assert [row[0] for row in found] == ["1"]
-    assert [message for message in said if "seen" in message] == ["PostgresWarning: seen 1"]
-
-
-@pytest.mark.usefixtures("roles")
 @pytest.mark.parametrize(
     "role",
     [USER, STRANGER, "hybrid_runner_producer", "hybrid_runner_reader"],

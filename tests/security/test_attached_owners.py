@@ -55,6 +55,7 @@ ALTER TABLE app.orders ALTER status TYPE app.word;
 }
 """What runs when a table is attached: of its rows, of the words, of `--when`."""
 ASKS = dict.fromkeys(OF_ITS_OWNER, TRUSTED) | {"condition": TRUSTED | {"when": "app.constant()"}}
+MODES: list[dict[str, Any]] = [{}, {"check": True}, {"guess": True}]
 RESET = "ALTER SEQUENCE app.of_superusers RESTART; ALTER SEQUENCE app.of_others RESTART"
 CONSTANT = """
 CREATE FUNCTION app.constant() RETURNS boolean IMMUTABLE LANGUAGE plpgsql
@@ -83,7 +84,7 @@ async def test_superuser_attaches_no_table_of_another_role(owners: TwoOwners, wh
     await execute(owners.table_owner, OF_ITS_OWNER[what], CONSTANT, RESET)
     await owners.database.execute(MEMBER)
     async with Runner(owners.superuser) as app:
-        for mode in ({}, {"check": True}, {"guess": True}):
+        for mode in MODES:
             with pytest.raises(RunnerError) as refusal:
                 await app.attach("app.orders", **ASKS[what], **mode)
             assert f"attach as {JOBS_OWNER}, after GRANT {TABLE_OWNER} TO" in str(refusal.value)
