@@ -1,7 +1,7 @@
 -- cancel_queued_of_source: end queued jobs of a source that is detached; how many.
 -- $1 int4 source, $2 text reason, $3 int4 most
--- odd: no row is written here, by whoever detaches: a row that waits keeps the queued word, one that
---   snoozes or is late becomes late without a job, so that a worker gives it that word again.
+-- odd: no row is written here: one that waits keeps the queued word, one that snoozes or is late
+--   becomes late without a job, so that a worker gives it that word again.
 WITH taken AS MATERIALIZED (
     SELECT q.id, q.row_key, q.attempt, q.history FROM hybrid_runner.jobs AS q
     WHERE q.source = $1 AND q.state = 'queued'
