@@ -114,7 +114,7 @@ async def test_role_that_can_become_a_superuser_is_refused_like_one(owners: TwoO
     await owners.database.execute(f"REVOKE {superuser} FROM {WORKER}")
 
 
-async def test_owner_of_the_jobs_attaches_the_table_of_a_role_of_which_it_is_a_member(
+async def test_owner_of_the_jobs_attaches_as_a_member_of_the_tables_owner(
     owners: TwoOwners,
 ) -> None:
     """The documented way: no superuser takes part, but for one GRANT."""
