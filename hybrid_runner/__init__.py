@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         ScheduleView,
         Tick,
     )
-    from hybrid_runner.model.source_views import Attached, Detached, LateRows, SourceView
+    from hybrid_runner.model.source_views import Attached, Detached, SourceView
     from hybrid_runner.model.sources import Columns, Words
     from hybrid_runner.policy.retry import RetryPolicy
     from hybrid_runner.runner import Runner
@@ -104,7 +104,6 @@ __all__ = [
     "JobView",
     "KeyTaken",
     "KindView",
-    "LateRows",
     "NewJob",
     "OpenInAnotherLoop",
     "QueueStatus",
@@ -187,7 +186,6 @@ _MODULES = {
     "hybrid_runner.model.source_views": (
         "Attached",
         "Detached",
-        "LateRows",
         "SourceView",
     ),
     "hybrid_runner.model.sources": (

@@ -4,7 +4,6 @@ DO $$
 DECLARE
     role text;
     ours text;
-    made record;
 BEGIN
     FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader', 'admin'] LOOP
         IF to_regrole('hybrid_runner_' || role) IS NULL THEN
@@ -187,19 +186,5 @@ BEGIN
             DELETE
             ON hybrid_runner.schedules TO hybrid_runner_admin;
     END IF;
-
-    -- A role may have been made since a table was attached.
-    FOR made IN
-        SELECT p.oid::regprocedure AS name
-        FROM pg_proc AS p
-        WHERE p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner')
-            AND p.proname ~ '^source_[0-9]+_(write|rows|want)$'
-    LOOP
-        FOREACH role IN ARRAY ARRAY['worker', 'admin'] LOOP
-            IF to_regrole('hybrid_runner_' || role) IS NOT NULL THEN
-                EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', made.name, 'hybrid_runner_' || role);
-            END IF;
-        END LOOP;
-    END LOOP;
 END
 $$;

@@ -56,13 +56,9 @@ async def attach(
     """Attach a table, or attach it anew; again from its start while somebody holds a lock for up to
     `longest` seconds.
     """
-
-    async def make() -> Plan:
-        plan = await _plan(connection, definition, for_script=False)
-        await _apply(connection, plan)
-        return plan
-
-    plan = await change_tables(make, connection, connects, longest=longest, what="attach")
+    plan = await change_tables(
+        lambda: _made(connection, definition), connection, connects, longest=longest, what="attach"
+    )
     queued = 0 if definition.backfill == "none" else await _backfill(connection, plan.record)
     return _said(plan, is_kept=True, queued=queued)
 
@@ -71,14 +67,13 @@ async def check_only(
     connection: Connection, connects: Connects, definition: SourceDefinition, *, longest: float
 ) -> Attached:
     """Do the same, but for the backfill, and take it back."""
-
-    async def make() -> Plan:
-        plan = await _plan(connection, definition, for_script=False)
-        await _apply(connection, plan)
-        return plan
-
     plan = await change_tables(
-        make, connection, connects, longest=longest, what="check", keeps=False
+        lambda: _made(connection, definition),
+        connection,
+        connects,
+        longest=longest,
+        what="check",
+        keeps=False,
     )
     return _said(plan)
 
@@ -148,11 +143,13 @@ async def _plan(connection: Connection, definition: SourceDefinition, *, for_scr
     return Plan(source, record, attaching(source), notes)
 
 
-async def _apply(connection: Connection, plan: Plan) -> None:
+async def _made(connection: Connection, definition: SourceDefinition) -> Plan:
+    plan = await _plan(connection, definition, for_script=False)
     if not await record_source(connection, plan.record):
         raise DatabaseError("somebody else has attached the table meanwhile: attach again")
     await run_statements(connection, plan.statements)
     await _try(connection, plan.record.number)
+    return plan
 
 
 async def _try(connection: Connection, source: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from hybrid_runner.attach.columns import option_of
@@ -17,14 +16,11 @@ SCANNED = 100_000
 """Rows up to which a table is read without an index."""
 _SHORT = 64
 """Characters that a worker's name, or a word on an error, may well have."""
-_FROZEN = re.compile(r"'(now|today|tomorrow|yesterday)'", re.IGNORECASE)
-"""Constants that stand for the time at which they are read."""
 _CLEARED = ("worker_id", "started_at", "heartbeat_at", "finished_at")
 
 
 def cautions(table: Table, source: Source, conditions: Sequence[ReadExpression]) -> Iterator[str]:
     """All of them, in order of weight."""
-    yield from _rows_that_come_otherwise(table)
     yield from _refused_later(table, source)
     yield from _missing_word(source)
     yield from _triggers(table, source)
@@ -53,20 +49,6 @@ def about_words(source: Source, status: TableColumn) -> Iterator[str]:
             f"--when speaks of {named!r}, and a row is wanted only while {status.quoted} is"
             f" {queued!r} (--queued)"
         )
-    for text in (source.definition.when, source.definition.cancel_when or ""):
-        if frozen := _FROZEN.search(text):
-            yield (f"{frozen[0]} is read once, now: what it stands for does not change; now() does")
-
-
-def _rows_that_come_otherwise(table: Table) -> Iterator[str]:
-    name = table.head.full_name
-    if table.head.is_subscribed:
-        yield (
-            f"rows of {name} come by logical replication, which fires no triggers: they wait for"
-            " the next row check; attach the table where they are inserted"
-        )
-    if table.head.persistence == "u":
-        yield f"{name} is UNLOGGED: after a crash of Postgres it is empty"
 
 
 def _refused_later(table: Table, source: Source) -> Iterator[str]:
@@ -74,10 +56,10 @@ def _refused_later(table: Table, source: Source) -> Iterator[str]:
     written = {column.name for column in (source.status, *source.columns.values())}
     status = table.column(source.status.name)
     tried = [] if status is None else tried_checks(table, status)
-    if status is not None and not status.is_harmless:
+    if table.head.is_asked_by_superuser:
         yield (
-            f"{status.type} runs functions of others: whether {status.quoted} can hold the words"
-            " was not tried"
+            f"whether {readable(source.status.name)} can hold the words was not tried: nothing of"
+            f" {readable(table.head.owner)} runs as a superuser"
         )
     for check in table.checks:
         if written.intersection(check.columns) and check not in tried:
@@ -86,7 +68,7 @@ def _refused_later(table: Table, source: Source) -> Iterator[str]:
                 f" which then is written late, or never: {check.expression}"
             )
     for reference in table.references:
-        is_tried = reference.column == source.status.name and reference.is_harmless
+        is_tried = reference.column == source.status.name and reference.shows_all
         if reference.column in written and not is_tried:
             yield (
                 f"{readable(reference.column)} refers to {reference.to_table}: what is written"

@@ -1,11 +1,12 @@
-"""Detaches a table: its triggers first, and the rest once its last jobs have ended."""
+"""Detaches a table: its triggers first, and the rest once its last jobs have ended. Rows are left
+to workers, so that nothing of the table's owner runs in the session that detaches.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 
-from hybrid_runner.attach.late_rows import write_late_rows
 from hybrid_runner.attach.rendering import dropping_rest, dropping_triggers
 from hybrid_runner.errors import ConfigurationError, RunnerError
 from hybrid_runner.model.source_views import Detached, LeftOfSource, SourceView
@@ -64,8 +65,6 @@ async def _drained(
         cancelled += await _cancel_queued(connection, view.id, reason)
         if cancels:
             await source_records.cancel_running_of_source(connection, view.id, reason)
-        if view.named_now is not None:
-            await write_late_rows(connection, view)
         left = await source_records.left_of_source(connection, view.id)
         if _is_over(left, view):
             return cancelled, left
@@ -103,7 +102,7 @@ async def _unknown(connection: Connection, table: str, kind: str | None) -> str:
 
 def _is_over(left: LeftOfSource, view: SourceView) -> bool:
     # Of a table that is gone no row can be written any more.
-    return not left.jobs and (not left.held or view.named_now is None)
+    return not left.jobs and (not left.late or view.named_now is None)
 
 
 def _unfinished(view: SourceView, left: LeftOfSource) -> str:
@@ -112,16 +111,19 @@ def _unfinished(view: SourceView, left: LeftOfSource) -> str:
         what = f"running jobs are left: {left.jobs} (job {left.job_id}{where})"
         remedy = "detach again once they have ended, or tell them to stop with --cancel-jobs"
     elif left.jobs:
-        what = f"jobs are left that other transactions hold, or whose rows they hold: {left.jobs}"
+        what = f"jobs are left that other transactions hold: {left.jobs}"
         remedy = "detach again once those have ended"
+    elif left.has_worker:
+        what = f"rows do not show yet what became of their jobs: {left.late}"
+        remedy = "detach again once the transactions that hold them have ended"
     else:
-        what = f"rows that others hold cannot show yet what became of their jobs: {left.held}"
-        remedy = "detach again once those transactions have ended"
+        what = f"rows do not show yet what became of their jobs: {left.late}"
+        remedy = "no worker is there to write them: start one, and detach again"
     return f"{view.table} is not detached yet: its triggers are gone, but {what}; {remedy}"
 
 
 def _notes(view: SourceView, left: LeftOfSource) -> list[str]:
-    late = left.held + left.refused
+    late = left.late + left.refused
     if not late:
         return []
     why = "the table is gone" if view.named_now is None else left.why

@@ -103,11 +103,6 @@ def _check_contents(table: Table, option: str, read: ReadExpression) -> None:
             f"--{option} has {read.forbidden}: only the row's own columns and functions that are"
             " immutable or stable may decide"
         )
-    if read.strangers:
-        raise ConfigurationError(
-            f"--{option} calls {read.strangers[0]}, who could run anything in its place: have it"
-            f" owned by {readable(table.head.owner)}, who owns the table"
-        )
     if read.withheld:
         raise ConfigurationError(
             f"--{option} calls {read.withheld[0]}, which not everybody may call, and triggers ask"

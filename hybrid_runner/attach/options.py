@@ -61,8 +61,7 @@ class AttachOptions(TypedDict, total=False):
     ]
     trust_owner: Annotated[
         bool | None,
-        "the table's owner is another role than that of hybrid_runner: its triggers and functions"
-        " may run inside the workers' statements",
+        "the table belongs to another role than hybrid_runner: that role is trusted like a worker",
     ]
     guess: Annotated[bool | None, "take columns and words by their usual names, and say which"]
     check: Annotated[bool | None, "say what is wrong or would be done, and change nothing"]

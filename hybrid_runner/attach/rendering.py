@@ -30,6 +30,7 @@ def attaching(source: Source) -> tuple[str, ...]:
         triggers.append(f"deletion{by_row}")
     return (
         *_acting_as(source.runner_owner),
+        *_locking(source.number, source.runner_owner),
         _drop(source.number, f"{_TRIGGERED}|{_CALLED}"),
         _render(source, "views"),
         *_may_create(source, "GRANT CREATE ON SCHEMA hybrid_runner TO {}"),
@@ -47,7 +48,12 @@ def dropping_triggers(number: int, runner_owner: str) -> tuple[str, ...]:
     """What ends that rows become jobs: the functions of the triggers go, and the triggers with
     them, on whatever table they are by now.
     """
-    return (*_acting_as(runner_owner), _drop(number, _TRIGGERED), _AS_BEFORE)
+    return (
+        *_acting_as(runner_owner),
+        *_locking(number, runner_owner),
+        _drop(number, _TRIGGERED),
+        _AS_BEFORE,
+    )
 
 
 def dropping_rest(number: int, runner_owner: str) -> tuple[str, ...]:
@@ -77,6 +83,10 @@ def _acting_as(role: str) -> tuple[str, ...]:
 
 def _act_as(role: str) -> str:
     return f"SET LOCAL ROLE {identifier(role)}"
+
+
+def _locking(number: int, runner_owner: str) -> tuple[str, ...]:
+    return _fill(template("lock"), {"number": str(int(number))}), _act_as(runner_owner)
 
 
 def _may_create(source: Source, statement: str) -> tuple[str, ...]:

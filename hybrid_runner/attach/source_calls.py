@@ -15,7 +15,7 @@ from hybrid_runner.durations import Duration, parse_duration
 from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.handlers.kind import JobKind
 from hybrid_runner.handlers.registry import Registry
-from hybrid_runner.model.source_views import Attached, Detached, LateRows, SourceView
+from hybrid_runner.model.source_views import Attached, Detached, SourceView
 from hybrid_runner.model.sources import Columns, Words
 from hybrid_runner.storage import source_records
 from hybrid_runner.storage.connections.connection import Connection
@@ -94,7 +94,8 @@ class SourceCalls:
     ) -> Detached:
         """Leave the table as it was before it was attached. Queued jobs are ended, and their rows
         keep the queued word; running ones have so long to end, and are told to stop with
-        `cancel_jobs`. What has not ended by then is a RunnerError: detach again.
+        `cancel_jobs`. Workers write what the rows do not show yet. What has not ended by then is a
+        RunnerError: detach again.
         """
         from hybrid_runner.attach import detaching  # noqa: PLC0415
 
@@ -122,21 +123,6 @@ class SourceCalls:
         async with self._connected() as connection:
             view = await detaching.the_source(connection, table, kind)
             return await attaching.with_fault(connection, self.connect, view)
-
-    async def write_late_rows(
-        self, table: str | None = None, *, kind: str | None = None
-    ) -> Sequence[LateRows]:
-        """Write now what rows do not show yet, of one source or of all; workers do it within a
-        second.
-        """
-        from hybrid_runner.attach import detaching, late_rows  # noqa: PLC0415
-
-        async with self._connected() as connection:
-            if table is not None:
-                views = [await detaching.the_source(connection, table, kind)]
-            else:
-                views = await source_records.list_sources(connection)
-            return [await late_rows.write_late_rows(connection, view) for view in views]
 
     # --- inside
 

@@ -88,6 +88,8 @@ def check_rights(head: TableHead, *, trust_owner: bool, for_script: bool) -> Non
     """ConfigurationError unless whoever asks may attach it; a script is run by somebody else."""
     name, owner, role = head.full_name, readable(head.owner), readable(head.role)
     runner = readable(head.runner_owner)
+    if (head.is_asked_by_superuser or head.runner_is_superuser) and not for_script:
+        raise ConfigurationError(_above_owner(name, owner, role, runner, head))
     if not (head.may_act_as_runner_owner or for_script):
         raise ConfigurationError(_cannot_act_as_runner(head.role, head.runner_owner))
     if not (head.may_act_as_owner or for_script):
@@ -103,9 +105,23 @@ def check_rights(head: TableHead, *, trust_owner: bool, for_script: bool) -> Non
         )
     if not head.owner_is_trusted and not trust_owner:
         raise ConfigurationError(
-            f"{name} belongs to {owner}, not to {runner}: with --trust-owner its triggers and"
-            " functions may run inside the workers' statements; say so if you trust that role"
+            f"{name} belongs to {owner}, not to {runner}: with --trust-owner that role is trusted"
+            " like a worker, in whose sessions its triggers and functions run"
         )
+
+
+def _above_owner(name: str, owner: str, role: str, runner: str, head: TableHead) -> str:
+    if head.runner_is_superuser:
+        return (
+            f"{name} belongs to {owner}, and hybrid_runner to {runner}, who is a superuser or can"
+            " become one: have the schema migrated by a role that cannot (deploy/README.md), and"
+            " attach as that"
+        )
+    return (
+        f"{role} is a superuser or can become one, and nothing of {owner}, who owns {name}, is to"
+        f" run as such: attach as {runner}, after GRANT {owner} TO {runner}, or have {runner} run"
+        " what --sql prints"
+    )
 
 
 def _cannot_act_as_runner(role: str, owner: str) -> str:

@@ -94,7 +94,7 @@ async def _check_word(
             f"{what}: {status.below} has {', '.join(status.labels[:20])}; choose one of these,"
             f" or run ALTER TYPE {status.below} ADD VALUE {literal(word)}"
         )
-    if not status.is_harmless:  # cautions say so
+    if table.head.is_asked_by_superuser:
         return
     constant = literal(word)
     held = await hold_word(connection, status.type, constant)
@@ -114,7 +114,7 @@ async def _check_word(
                 f" word, or change the constraint: {check.expression}"
             )
     for reference in table.references:
-        if reference.column != status.name or not reference.is_harmless:
+        if reference.column != status.name or not reference.shows_all:
             continue
         if await is_referenced(connection, status, reference, constant) is False:
             raise ConfigurationError(
@@ -124,9 +124,7 @@ async def _check_word(
 
 
 def tried_checks(table: Table, status: TableColumn) -> list[TableCheck]:
-    """The constraints that words are held against, which run no functions of others."""
-    return [
-        check
-        for check in table.checks
-        if check.columns == (status.name,) and check.is_harmless and status.is_harmless
-    ]
+    """The constraints that words are held against; a superuser runs none of another role."""
+    if table.head.is_asked_by_superuser:
+        return []
+    return [check for check in table.checks if check.columns == (status.name,)]

@@ -105,18 +105,6 @@ class Detached:
     """What is worth knowing, a line each."""
 
 
-@dataclass(frozen=True)
-class LateRows:
-    """What `sources write` did with the rows of one source that were late."""
-
-    id: int
-    table: str
-    written: int
-    left: int
-    why: tuple[str, ...]
-    """Why some of them are still late: who holds one, what Postgres says."""
-
-
 class SourceRecord(NamedTuple):
     """What is written down of an attached table: the parameters of
     sql/queries/record_source.sql.
@@ -140,6 +128,8 @@ class LeftOfSource(NamedTuple):
     jobs: int
     job_id: int | None
     worker_id: str | None
-    held: int
+    late: int
+    """Rows that a worker is to write."""
+    has_worker: bool
     refused: int
     why: str | None

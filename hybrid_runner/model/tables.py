@@ -46,8 +46,6 @@ class TableHead(NamedTuple):
     """As many as Postgres estimates; -1: it does not know."""
     has_rules: bool
     """Postgres rewrites what is written to it (CREATE RULE)."""
-    is_subscribed: bool
-    """Rows come by logical replication."""
     owner: str
     owner_is_trusted: bool
     """A superuser, or the role that owns hybrid_runner."""
@@ -58,6 +56,10 @@ class TableHead(NamedTuple):
     may_act_as_runner_owner: bool
     role: str
     """Who asks."""
+    is_asked_by_superuser: bool
+    """Who asks is a superuser or can become one, and the table's owner cannot."""
+    runner_is_superuser: bool
+    """The same of the role that owns hybrid_runner."""
     search_path: str | None
     """What is set for the owner, or for the database."""
     owner_sees_all: bool
@@ -86,10 +88,6 @@ class TableColumn(NamedTuple):
     """Of an enum, in their order."""
     below: str
     """The type below its domains, as it is written in SQL."""
-    is_harmless: bool
-    """A value of this type can be made without running functions of others: whoever attaches may be
-    a superuser.
-    """
 
 
 class TableIndex(NamedTuple):
@@ -111,16 +109,12 @@ class TableCheck(NamedTuple):
     name: str
     columns: tuple[str, ...]
     expression: str
-    is_harmless: bool
-    """It runs no functions of others."""
 
 
 class TableTrigger(NamedTuple):
     """One trigger that an UPDATE may fire and that is not ours."""
 
     name: str
-    function: str
-    is_before: bool
     columns: tuple[str, ...]
     """Those that fire it; empty: all."""
     is_deferred: bool = False
@@ -130,12 +124,11 @@ class TableTrigger(NamedTuple):
 class TableReference(NamedTuple):
     """One foreign key of one column."""
 
-    name: str
     column: str
     to_table: str
     to_column: str
     """Both as SQL writes them."""
-    is_harmless: bool
+    shows_all: bool
     """No policy decides who sees which rows of that table."""
 
 
@@ -190,8 +183,6 @@ class ReadExpression(NamedTuple):
     """Functions whose answer may change without a change of the row."""
     by_session: tuple[str, ...]
     """Types to which it casts as the session is set, by its time zone for one."""
-    strangers: tuple[str, ...]
-    """Functions, each with its owner, of owners who are not trusted with the workers' rights."""
     withheld: tuple[str, ...]
     """Functions, with the types of their arguments, that not everybody may call."""
 

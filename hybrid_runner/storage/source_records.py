@@ -61,11 +61,6 @@ async def left_of_source(on: Fetches, source: int) -> LeftOfSource:
     return LeftOfSource(*row)
 
 
-async def keys_of_late_rows(on: Fetches, source: int, after: str, most: int) -> list[str]:
-    """The keys of rows that are late, behind one of them."""
-    return [row[0] for row in await fetch(on, "keys_of_late_rows", source, after, most)]
-
-
 async def forget_source(on: Fetches, source: int) -> bool:
     """Take a source out of the list; False if it was attached again meanwhile."""
     return bool(await fetch_value(on, "forget_source", source))

@@ -31,24 +31,7 @@ SELECT
         WHERE e.enumtypid = t.oid
         ORDER BY e.enumsortorder
     ) AS labels,
-    format_type(t.oid, NULL) AS below,
-    (
-        t.typtype = 'e' OR t.typnamespace = 'pg_catalog'::regnamespace
-        OR EXISTS (SELECT FROM pg_roles AS o WHERE o.oid = t.typowner AND o.rolsuper)
-    ) AND NOT EXISTS (
-        SELECT FROM layers AS l
-        JOIN pg_constraint AS k ON k.contypid = l.type AND k.contype = 'c'
-        LEFT JOIN LATERAL (
-            SELECT p.proowner
-            FROM regexp_matches(k.conbin::text, ':(?:op)?funcid (\d+)', 'g') AS m
-            JOIN pg_proc AS p ON p.oid = m[1]::oid
-        ) AS f ON true
-        LEFT JOIN pg_roles AS o ON o.oid = f.proowner
-        WHERE l.attnum = a.attnum AND (
-            k.conbin::text LIKE '%{COERCETODOMAIN %'
-            OR NOT o.rolsuper AND o.rolname <> current_user
-        )
-    ) AS is_harmless
+    format_type(t.oid, NULL) AS below
 FROM based AS b
 JOIN pg_attribute AS a ON a.attrelid = $1::int8::oid AND a.attnum = b.attnum
 JOIN pg_type AS t ON t.oid = b.base

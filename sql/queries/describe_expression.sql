@@ -13,7 +13,7 @@ WITH rule AS MATERIALIZED (
             ELSE format('%I.%I', n.nspname, p.proname)
         END || '()' AS name,
         p.oid::regprocedure::text AS signature, has_function_privilege('public', p.oid, 'EXECUTE') AS is_shared,
-        p.provolatile AS volatility, p.proowner AS owner, bool_or(f.is_written) AS is_written,
+        p.provolatile AS volatility, bool_or(f.is_written) AS is_written,
         bool_or(f.is_cast) AS is_cast, format_type(p.prorettype, NULL) AS result
     FROM (
         SELECT m[1]::oid AS oid, false AS is_written, false AS is_cast
@@ -58,16 +58,6 @@ SELECT
     ARRAY(
         SELECT DISTINCT c.result FROM calls AS c WHERE c.volatility = 's' AND c.is_cast ORDER BY c.result
     ) AS by_session,
-    ARRAY(
-        SELECT c.name || ' of ' || quote_ident(o.rolname)
-        FROM calls AS c JOIN pg_roles AS o ON o.oid = c.owner
-        WHERE NOT o.rolsuper
-            AND o.oid <> (SELECT t.relowner FROM pg_class AS t WHERE t.oid = $2::int8::oid)
-            AND o.oid <> (
-                SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner'
-            )
-        ORDER BY 1
-    ) AS strangers,
     ARRAY(
         SELECT c.signature FROM calls AS c WHERE NOT c.is_shared ORDER BY c.signature
     ) AS withheld

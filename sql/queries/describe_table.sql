@@ -1,6 +1,7 @@
 -- describe_table: the table itself, who owns it, and what whoever asks may do with it.
 -- $1 int8 oid
--- odd: from 16 on a member may have been denied SET ROLE; before there is no such word.
+-- odd: from 16 on a member may have been denied SET ROLE; before there is no such word. Who can
+--   become a superuser that the table's owner cannot become is as good as one.
 SELECT
     c.oid::int8 AS oid, n.nspname::text AS schema_name, c.relname::text AS name,
     c.oid::regclass::text AS full_name, c.relkind::text AS kind,
@@ -17,14 +18,13 @@ SELECT
         SELECT FROM pg_rewrite AS w
         WHERE w.ev_class = c.oid AND w.ev_type IN ('2', '3', '4') AND w.ev_enabled <> 'D'
     ) AS has_rules,
-    EXISTS (SELECT FROM pg_subscription_rel AS s WHERE s.srrelid = c.oid) AS is_subscribed,
     o.rolname::text AS owner,
     o.rolsuper OR o.oid = r.nspowner AS owner_is_trusted,
     pg_has_role(c.relowner, m.word) AS may_act_as_owner,
     has_schema_privilege(c.relowner, c.relnamespace, 'USAGE') AS owner_reaches_it,
     pg_get_userbyid(r.nspowner)::text AS runner_owner,
     pg_has_role(r.nspowner, m.word) AS may_act_as_runner_owner,
-    current_user::text AS role,
+    current_user::text AS role, above.asks AS is_asked_by_superuser, above.owns AS runner_is_superuser,
     (
         SELECT substring(u.setting FROM '^search_path=(.*)$')
         FROM pg_db_role_setting AS s
@@ -64,4 +64,11 @@ CROSS JOIN LATERAL (
         WHERE u.role = 0 OR pg_has_role(c.relowner, u.role, 'USAGE')
     )
 ) AS p
+CROSS JOIN LATERAL (
+    SELECT
+        coalesce(bool_or(pg_has_role(session_user, s.oid, 'MEMBER')), false) AS asks,
+        coalesce(bool_or(pg_has_role(r.nspowner, s.oid, 'MEMBER')), false) AS owns
+    FROM pg_roles AS s
+    WHERE s.rolsuper AND NOT pg_has_role(c.relowner, s.oid, 'MEMBER')
+) AS above
 WHERE c.oid = $1::int8::oid

@@ -1,7 +1,7 @@
 -- describe_triggers: the triggers that an UPDATE of a table may fire and that are not ours.
 -- $1 int8 oid
 SELECT
-    t.tgname::text AS name, t.tgfoid::regproc::text AS "function", t.tgtype & 2 > 0 AS is_before,
+    t.tgname::text AS name,
     ARRAY(
         SELECT a.attname::text FROM pg_attribute AS a
         WHERE a.attrelid = t.tgrelid AND a.attnum = ANY (t.tgattr::int2[])

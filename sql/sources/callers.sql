@@ -21,11 +21,7 @@ BEGIN
             WHERE made.is_called
                 AND r.rolname IN (<<runner_owner_word>>, 'hybrid_runner_worker', 'hybrid_runner_admin')
         LOOP
-            -- whoever migrates later gives it to roles that are made by then
-            EXECUTE pg_catalog.format(
-                'GRANT EXECUTE ON FUNCTION %s TO %I %s', made.name, role.rolname,
-                CASE WHEN role.rolname = <<runner_owner_word>> THEN 'WITH GRANT OPTION' END
-            );
+            EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %I', made.name, role.rolname);
         END LOOP;
     END LOOP;
 END

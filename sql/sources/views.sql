@@ -1,22 +1,20 @@
 -- views: what the owner of the table may do with jobs, row_changes and late_rows: this source's,
 -- and no more.
-CREATE OR REPLACE VIEW hybrid_runner.<<prefix>>_jobs WITH (security_barrier) AS
+CREATE OR REPLACE VIEW hybrid_runner.<<prefix>>_jobs AS
 SELECT j.id, j.source, j.row_key, j.kind, j.queue, j.priority, j.run_at, j.payload, j.state
 FROM hybrid_runner.jobs AS j
-WHERE j.source = <<number>> AND octet_length(j.row_key) <= 1024
-WITH CASCADED CHECK OPTION;
+WHERE j.source = <<number>>;
 ALTER VIEW hybrid_runner.<<prefix>>_jobs ALTER COLUMN source SET DEFAULT <<number>>;
 ALTER VIEW hybrid_runner.<<prefix>>_jobs ALTER COLUMN kind SET DEFAULT <<kind>>;
 ALTER VIEW hybrid_runner.<<prefix>>_jobs ALTER COLUMN queue SET DEFAULT <<queue>>;
 
-CREATE OR REPLACE VIEW hybrid_runner.<<prefix>>_changes WITH (security_barrier) AS
+CREATE OR REPLACE VIEW hybrid_runner.<<prefix>>_changes AS
 SELECT c.source, c.row_key, c.what
 FROM hybrid_runner.row_changes AS c
-WHERE c.source = <<number>> AND octet_length(c.row_key) <= 1024
-WITH CASCADED CHECK OPTION;
+WHERE c.source = <<number>>;
 ALTER VIEW hybrid_runner.<<prefix>>_changes ALTER COLUMN source SET DEFAULT <<number>>;
 
-CREATE OR REPLACE VIEW hybrid_runner.<<prefix>>_late WITH (security_barrier) AS
+CREATE OR REPLACE VIEW hybrid_runner.<<prefix>>_late AS
 SELECT l.row_key
 FROM hybrid_runner.late_rows AS l
 WHERE l.source = <<number>>;

@@ -47,22 +47,26 @@ def asked(**changes: Any) -> SourceDefinition:
     return replace(DEFINITION, **changes)
 
 
-async def checked(database: Connection, definition: SourceDefinition = DEFINITION) -> Checked:
+async def checked(
+    database: Connection, definition: SourceDefinition = DEFINITION, *, for_script: bool = False
+) -> Checked:
     """What `check` makes of it, in a transaction that is rolled back."""
     transaction = database.transaction()
     await transaction.start()
     try:
-        return await check(database, definition, 1)
+        return await check(database, definition, 1, for_script=for_script)
     finally:
         await transaction.rollback()
 
 
-async def refusal(database: Connection, definition: SourceDefinition) -> str:
+async def refusal(
+    database: Connection, definition: SourceDefinition, *, for_script: bool = False
+) -> str:
     """Why it is refused: one line, after which all is as it was, though the transaction stays."""
     before = await _catalogue(database)
     async with database.transaction():
         with pytest.raises(ConfigurationError) as refused:
-            await check(database, definition, 1)
+            await check(database, definition, 1, for_script=for_script)
     assert await _catalogue(database) == before
     said = str(refused.value)
     assert "\n" not in said

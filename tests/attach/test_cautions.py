@@ -108,10 +108,6 @@ async def test_a_missing_word_for_cancelled_is_said(audits: Connection) -> None:
             "status refers to public.states: what is written there and is no name is refused",
         ),
         (
-            "ALTER TABLE public.audits SET UNLOGGED",
-            "public.audits is UNLOGGED: after a crash of Postgres it is empty",
-        ),
-        (
             (
                 "CREATE FUNCTION public.touch() RETURNS trigger LANGUAGE plpgsql"
                 " AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER set_updated_at"
@@ -158,11 +154,6 @@ async def test_a_condition_that_goes_by_the_time_zone_of_whoever_asks_is_warned_
     assert line.startswith("a cast to date goes by the settings of the session")
     fixed = "(created_at AT TIME ZONE 'UTC')::date > '2026-01-01'"
     assert await warnings_of(audits, words=QUIET, when=fixed) == []
-
-
-async def test_a_time_that_is_read_once_is_said(audits: Connection) -> None:
-    (line,) = await warnings_of(audits, words=QUIET, when="created_at < 'Now'")
-    assert line.startswith("'Now' is read once, now: what it stands for does not change")
 
 
 async def test_an_index_is_offered(database: Connection) -> None:
@@ -241,21 +232,6 @@ async def test_a_partitioned_table_is_offered_an_index_that_postgres_makes(
     offered = lines[-1].rpartition(": ")[2]
     assert offered.startswith('CREATE INDEX ON public.runs ("order") WHERE "order" IN (')
     await database.execute(offered)
-
-
-async def test_rows_that_come_by_replication_are_said(audits: Connection) -> None:
-    """Section 6: attach on the publisher."""
-    await audits.execute(
-        "CREATE SUBSCRIPTION s CONNECTION 'dbname=x' PUBLICATION p"
-        " WITH (connect = false, slot_name = NONE, enabled = false)"
-    )
-    await audits.execute(
-        "INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate)"
-        " SELECT oid, 'public.audits'::regclass, 'i' FROM pg_subscription WHERE subname = 's'"
-    )
-    (line,) = await warnings_of(audits, words=QUIET)
-    assert line.startswith("rows of public.audits come by logical replication")
-    await audits.execute("DROP SUBSCRIPTION s")
 
 
 async def test_a_condition_that_speaks_of_another_word_is_said(audits: Connection) -> None:

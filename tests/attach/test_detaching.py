@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -78,6 +79,17 @@ async def begin(database: Connection, most: int = 10) -> list[Claim]:
 
 async def end(database: Connection, claim: Claim) -> None:
     await claim_calls.finish_jobs(database, [Finished(claim, State.COMPLETED, result="1")])
+
+
+@asynccontextmanager
+async def writing(app: Runner) -> AsyncIterator[None]:
+    """A worker that has no handler for the table's kind, and writes late rows."""
+
+    @app.job("other", queue="other")
+    async def other(_: Any) -> None: ...
+
+    async with app.worker():
+        yield
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -173,8 +185,17 @@ async def test_the_row_of_a_job_that_snoozes_has_the_queued_word_again(
         database, [Requeued(claim, timedelta(hours=1), charged=False, why="snooze")]
     )
     assert await statuses(database) == ["working"]
-    assert (await app.detach("orders")).cancelled == 1
+    with pytest.raises(RunnerError) as refusal:
+        await app.detach("orders", wait=0)
+    assert str(refusal.value) == (
+        "public.orders is not detached yet: its triggers are gone, but rows do not show yet what"
+        " became of their jobs: 1; no worker is there to write them: start one, and detach again"
+    )
+    assert await statuses(database) == ["working"]
+    async with writing(app):
+        await app.detach("orders")
     assert await statuses(database) == ["waiting"]
+    assert await states(database) == ["cancelled"]
 
 
 async def test_a_running_job_is_waited_for_and_shown_in_its_row(
@@ -253,7 +274,7 @@ async def test_whoever_holds_the_table_is_named(
     await holder.close()
 
 
-async def test_a_row_that_somebody_holds_is_waited_for(
+async def test_held_row_is_waited_for_and_written_by_a_worker(
     app: Runner, dsn: str, database: Connection
 ) -> None:
     """Section 6: row locked by a form."""
@@ -267,17 +288,16 @@ async def test_a_row_that_somebody_holds_is_waited_for(
     holder = await connect(dsn)
     await holder.execute("BEGIN; SELECT FROM public.orders FOR UPDATE")
     await end(database, claim)
-    with pytest.raises(RunnerError) as refusal:
-        await app.detach("orders", wait=0)
-    assert str(refusal.value) == (
-        "public.orders is not detached yet: its triggers are gone, but rows that others hold cannot"
-        " show yet what became of their jobs: 1; detach again once those transactions have ended"
-    )
-    [late] = await app.write_late_rows("orders")
-    assert (late.written, late.left) == (0, 1)
-    assert f"session {holder.get_server_pid()} (" in late.why[0]
-    await holder.execute("COMMIT")
-    assert (await detaching_it).notes == ()
+    async with writing(app):
+        with pytest.raises(RunnerError) as refusal:
+            await app.detach("orders", wait=0)
+        assert str(refusal.value) == (
+            "public.orders is not detached yet: its triggers are gone, but rows do not show yet"
+            " what became of their jobs: 1; detach again once the transactions that hold them have"
+            " ended"
+        )
+        await holder.execute("COMMIT")
+        assert (await detaching_it).notes == ()
     assert await statuses(database) == ["done"]
     await holder.close()
 
@@ -290,33 +310,12 @@ async def test_a_row_that_postgres_refuses_does_not_keep_a_table_attached(
     [claim] = await begin(database)
     await database.execute("ALTER TABLE public.orders ADD CONSTRAINT open CHECK (result IS NULL)")
     await end(database, claim)
-    [late] = await app.write_late_rows()
-    assert (late.written, late.left) == (0, 1)
-    assert "violates check constraint" in late.why[0]
     detached = await app.detach("orders")
     [note] = detached.notes
     assert note.startswith("rows that do not show what became of their jobs: 1 (")
     assert "violates check constraint" in note
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.late_rows") == 0
     assert await statuses(database) == ["working"]
-
-
-async def test_late_rows_are_written_at_once_if_somebody_asks(
-    app: Runner, dsn: str, database: Connection
-) -> None:
-    await app.attach("orders", **ASKED)
-    await database.execute("INSERT INTO public.orders SELECT FROM generate_series(1, 3)")
-    claims = await begin(database)
-    holder = await connect(dsn)
-    await holder.execute("BEGIN; SELECT FROM public.orders FOR UPDATE")
-    for claim in claims:
-        await end(database, claim)
-    await holder.execute("COMMIT")
-    assert [view.late for view in await app.sources()] == [3]
-    [late] = await app.write_late_rows()
-    assert (late.table, late.written, late.left, late.why) == ("public.orders", 3, 0, ())
-    assert await statuses(database) == ["done"] * 3
-    await holder.close()
 
 
 async def test_a_table_that_is_gone_can_be_detached_by_the_name_that_it_had(

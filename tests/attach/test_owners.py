@@ -105,7 +105,7 @@ async def attach(database: Connection, definition: SourceDefinition = DEFINITION
             " ON CONFLICT (relation, kind) DO UPDATE SET made_at = now() RETURNING id",
             OWNER,
         )
-        source = (await check(database, definition, number)).source
+        source = (await check(database, definition, number, for_script=True)).source
         for statement in attaching(source):
             await database.execute(statement)
     return source
@@ -188,35 +188,12 @@ async def test_the_owner_of_a_table_reaches_nothing_but_its_own_jobs(database: C
     )
     async with database.transaction():
         other = SourceDefinition(**{**vars(DEFINITION), "table": "public.others"})
-        for step in attaching((await check(database, other, 2)).source):
+        for step in attaching((await check(database, other, 2, for_script=True)).source):
             await database.execute(step)
     async with acting_as(database, OWNER):
         for statement in OF_OTHERS:
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await database.execute(statement)
-
-
-@pytest.mark.usefixtures("roles")
-async def test_the_owner_of_a_table_learns_nothing_of_the_jobs_of_others(
-    database: Connection,
-) -> None:
-    """A condition that tells what it is given sees no row of another source."""
-    await attach(database)
-    await database.execute("INSERT INTO hybrid_runner.jobs (kind, queue) VALUES ('secret', 'a')")
-    await database.execute("INSERT INTO app.audits DEFAULT VALUES")
-    said: list[str] = []
-    database.add_log_listener(lambda _, message: said.append(str(message)))
-    async with acting_as(database, OWNER):
-        await database.execute(
-            "CREATE FUNCTION app.tell(text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS"
-            " 'BEGIN RAISE WARNING ''seen %'', $1; RETURN true; END'"
-        )
-        await database.execute("SET enable_indexscan = off; SET enable_bitmapscan = off")
-        found = await database.fetch(
-            "SELECT row_key FROM hybrid_runner.source_1_jobs WHERE app.tell(row_key)"
-        )
-    assert [row[0] for row in found] == ["1"]
-    assert [message for message in said if "seen" in message] == ["PostgresWarning: seen 1"]
 
 
 @pytest.mark.usefixtures("roles")

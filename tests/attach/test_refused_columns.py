@@ -10,7 +10,6 @@ import pytest
 from hybrid_runner.model.sources import Columns, Words
 from hybrid_runner.storage.connections.connection import Connection
 from tests.attach.definitions import AUDITS, COLUMNS, WORDS, asked, checked, refusal
-from tests.support.logins import Login, Logins
 
 
 @pytest.fixture
@@ -227,32 +226,3 @@ async def test_a_table_that_is_partitioned_by_its_status_is_refused(database: Co
     )
     said = await refusal(database, asked(table="runs", columns=Columns(status="status")))
     assert "status (--status) is part of the key, which must not change" in said
-
-
-STEALS = """
-CREATE FUNCTION public.steals(text) RETURNS boolean LANGUAGE plpgsql AS
-    'BEGIN RAISE EXCEPTION ''it ran as %'', current_user; END';
-ALTER FUNCTION public.steals OWNER TO {stranger};
-CREATE DOMAIN public.word AS text CHECK (public.steals(VALUE));
-CREATE DOMAIN public.around AS public.word;
-CREATE TABLE public.runs (
-    id int PRIMARY KEY, status text CHECK (public.steals(status)), other public.around,
-    cast_away text CHECK (cast_away::public.word IS NOT NULL)
-)
-"""
-
-
-@pytest.mark.parametrize("column", ["status", "other", "cast_away"])
-async def test_no_function_of_a_stranger_runs_with_the_rights_of_whoever_attaches(
-    database: Connection, login: Logins, column: str
-) -> None:
-    """Whoever attaches may be a superuser: what the owner of a function makes of it tomorrow would
-    be a superuser, too.
-    """
-    await database.execute(STEALS.format(stranger=Login.NOBODY.role))
-    definition = asked(table="runs", when="true", columns=Columns(status=column))
-    warnings = (await checked(database, definition)).warnings
-    assert [line for line in warnings if "was not tried" in line or "may refuse what" in line]
-    await database.execute("ALTER FUNCTION public.steals OWNER TO CURRENT_USER")
-    if column != "cast_away":
-        assert "it ran as" in await refusal(database, definition)

@@ -112,14 +112,6 @@ async def test_a_plain_condition_means_what_it_says(audits: Connection, when: st
         assert await audits.fetchval(ids.format(row, text)) == wanted
 
 
-async def test_a_function_of_a_stranger_may_not_decide(audits: Connection, login: Logins) -> None:
-    """Its owner could run anything in the workers' statements."""
-    stranger = Login.NOBODY.role
-    await audits.execute(f"ALTER FUNCTION public.is_fine OWNER TO {stranger}")
-    said = await refusal(audits, asked(when="public.is_fine(status)"))
-    assert f"--when calls public.is_fine() of {stranger}, who could run anything" in said
-
-
 async def test_a_function_that_some_may_not_call_may_not_decide(audits: Connection) -> None:
     """The update trigger asks as whoever writes the row, who would be refused."""
     await audits.execute("REVOKE EXECUTE ON FUNCTION public.is_fine FROM PUBLIC")
@@ -134,21 +126,6 @@ async def test_a_column_may_have_any_name(database: Connection) -> None:
     await database.execute(AUDITS.replace("urgency", '"{SUBLINK :funcretset true"'))
     when = '"{SUBLINK :funcretset true" > 3'
     assert "SUBLINK" in (await checked(database, asked(when=when))).source.condition.new
-
-
-async def test_an_operator_of_a_stranger_is_not_taken_for_postgres_own(
-    audits: Connection, login: Logins
-) -> None:
-    """In public anybody may have made a `=` that fits better than Postgres' own."""
-    await audits.execute(
-        "ALTER TABLE public.audits ALTER website_url TYPE varchar(99);"
-        " CREATE FUNCTION public.mine(varchar, text) RETURNS boolean LANGUAGE sql IMMUTABLE"
-        " AS 'SELECT true';"
-        " CREATE OPERATOR public.= (FUNCTION = public.mine, LEFTARG = varchar, RIGHTARG = text);"
-        f" ALTER FUNCTION public.mine OWNER TO {Login.NOBODY.role}"
-    )
-    said = await refusal(audits, asked(when="website_url = 'x'::text"))
-    assert "calls public.mine() of" in said
 
 
 async def test_a_column_that_is_computed_when_read_may_not_decide(database: Connection) -> None:

@@ -109,15 +109,27 @@ async def test_a_name_that_we_have_too_is_the_applications(database: Connection)
     assert (checked_as.source.schema, checked_as.source.table) == ("public", "jobs")
 
 
-async def test_a_table_of_a_stranger_needs_a_word(database: Connection, login: Logins) -> None:
+async def test_table_of_another_role_needs_its_owner_to_be_trusted(
+    database: Connection, login: Logins
+) -> None:
     """Decision: its owner's triggers run inside the workers' statements."""
     await database.execute(AUDITS)
     await database.execute(f"ALTER TABLE public.audits OWNER TO {Login.NOBODY.role}")
-    said = await refusal(database, asked())
+    said = await refusal(database, asked(), for_script=True)
     assert f"public.audits belongs to {Login.NOBODY.role}, not to" in said
-    assert "with --trust-owner" in said
-    source = (await checked(database, asked(trust_owner=True))).source
+    assert "with --trust-owner that role is trusted like a worker" in said
+    source = (await checked(database, asked(trust_owner=True), for_script=True)).source
     assert source.owner == Login.NOBODY.role
+
+
+async def test_schema_of_a_superuser_takes_no_table_of_another_role(
+    database: Connection, login: Logins
+) -> None:
+    """Who attaches can become both owners, so would be a superuser."""
+    await database.execute(AUDITS)
+    await database.execute(f"ALTER TABLE public.audits OWNER TO {Login.NOBODY.role}")
+    said = await refusal(database, asked(trust_owner=True))
+    assert "have the schema migrated by a role that cannot (deploy/README.md)" in said
 
 
 async def test_whoever_may_not_act_as_the_owners_is_told_which_grant_helps(
@@ -164,10 +176,10 @@ async def test_an_owner_who_cannot_reach_his_table_is_refused(
     owner = Login.NOBODY.role
     await database.execute(f"CREATE SCHEMA app; {AUDITS.replace('public.', 'app.')}")
     await database.execute(f"ALTER TABLE app.audits OWNER TO {owner}")
-    said = await refusal(database, asked(trust_owner=True))
+    said = await refusal(database, asked(trust_owner=True), for_script=True)
     assert f"{owner}, who owns app.audits, may not use its schema: run GRANT USAGE ON" in said
     await database.execute(f"GRANT USAGE ON SCHEMA app TO {owner}")
-    await checked(database, asked(trust_owner=True))
+    await checked(database, asked(trust_owner=True), for_script=True)
 
 
 async def test_a_script_can_be_asked_for_without_rights(
@@ -192,11 +204,11 @@ async def test_rows_that_are_hidden_from_the_owner_are_refused(
     owner = Login.NOBODY.role
     await database.execute(f"{AUDITS}; ALTER TABLE public.audits OWNER TO {owner}; {FORCED}")
     definition = asked(trust_owner=True)
-    said = await refusal(database, definition)
+    said = await refusal(database, definition, for_script=True)
     statement = f"CREATE POLICY hybrid_runner ON public.audits TO {owner} USING (true)"
     assert statement in said
     await database.execute(statement)
-    await checked(database, definition)
+    await checked(database, definition, for_script=True)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +230,8 @@ async def test_a_policy_that_lets_the_owner_see_less_does_not_help(
     owner = Login.NOBODY.role
     await database.execute(f"{AUDITS}; ALTER TABLE public.audits OWNER TO {owner}; {FORCED}")
     await database.execute(policies)
-    assert "FORCE ROW LEVEL SECURITY" in await refusal(database, asked(trust_owner=True))
+    definition = asked(trust_owner=True)
+    assert "FORCE ROW LEVEL SECURITY" in await refusal(database, definition, for_script=True)
 
 
 async def test_row_security_that_is_not_forced_hides_nothing(
@@ -229,7 +242,7 @@ async def test_row_security_that_is_not_forced_hides_nothing(
         f"{AUDITS}; ALTER TABLE public.audits OWNER TO {owner};"
         " ALTER TABLE public.audits ENABLE ROW LEVEL SECURITY"
     )
-    await checked(database, asked(trust_owner=True))
+    await checked(database, asked(trust_owner=True), for_script=True)
 
 
 async def test_a_refusal_is_one_line_whatever_it_quotes(database: Connection) -> None:

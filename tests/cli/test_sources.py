@@ -59,8 +59,7 @@ async def test_a_table_is_attached_listed_shown_and_detached(
     assert await made_for_sources(database) == []
 
 
-async def test_late_rows_are_written_on_request(dsn: str, database: Connection) -> None:
-    assert await runs("sources", "write", "--dsn", dsn) == "no table is attached\n"
+async def test_late_rows_are_listed(dsn: str, database: Connection) -> None:
     await database.execute(ORDERS)
     await runs("attach", "orders", *WORDED, "--dsn", dsn)
     await database.execute(
@@ -69,12 +68,6 @@ async def test_late_rows_are_written_on_request(dsn: str, database: Connection) 
     listed = (await runs("sources", "--dsn", dsn)).splitlines()[1]
     assert "late rows: 1 (held)" in listed
     assert listed.split()[1] == "late"
-    assert await runs("sources", "write", "orders", "--dsn", dsn) == (
-        "public.orders: 1 row written\n"
-    )
-    [said] = json.loads(await runs("sources", "write", "--json", "--dsn", dsn))
-    assert said == {"id": 1, "table": "public.orders", "written": 0, "left": 0, "why": []}
-    assert "nowhere is not attached" in await refuses("sources", "write", "nowhere", "--dsn", dsn)
 
 
 @pytest.mark.usefixtures("orders")

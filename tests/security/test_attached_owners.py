@@ -1,50 +1,208 @@
-"""What the owner of an attached table, who is no superuser and owns no runner, can do to those who
-write into its rows.
+"""What the owner of an attached table, who is trusted like a worker, has run by others: never by a
+superuser.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from typing import Any
 
-import asyncpg
 import pytest
 
-from hybrid_runner import Runner
+from hybrid_runner import Runner, RunnerError, Snooze
 from hybrid_runner.errors import ConnectionLost
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.settlements import Finished
 from hybrid_runner.storage import claim_calls, source_calls
-from hybrid_runner.storage.connections.connection import Connection, connect
+from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.connections.lazy import LazyConnection
 from hybrid_runner.storage.connections.statements import Fetches
-from tests.support.logins import Login, Logins
-from tests.support.own_tables import ASKED, ORDERS, made_for_sources
+from tests.support.own_tables import ASKED, made_for_sources, run_by_psql
+from tests.support.two_owners import JOBS_OWNER, MEMBER, TABLE_OWNER, WORKER, TwoOwners
+from tests.support.waiting import until
 
 KINDS = claim_calls.Kinds([claim_calls.KindLimits("order", 3, None)])
-SETTINGS = (
-    "SELECT current_setting('search_path'), current_setting('default_transaction_read_only'),"
-    " current_setting('lock_timeout')"
-)
-HIDDEN = "PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);"
+TRUSTED: dict[str, Any] = ASKED | {"trust_owner": True}
+SEES = """
+CREATE SEQUENCE app.of_superusers;
+CREATE SEQUENCE app.of_others;
+GRANT USAGE ON SEQUENCE app.of_superusers, app.of_others TO PUBLIC;
+CREATE FUNCTION app.sees() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM nextval(CASE WHEN r.rolsuper THEN 'app.of_superusers' ELSE 'app.of_others' END)
+    FROM pg_roles AS r WHERE r.rolname = session_user;
+    RETURN true;
+END $$;
+"""
+"""A function of the table's owner, who notes, even if it is rolled back, in whose session it runs.
+"""
+OF_ITS_OWNER = {
+    "key": SEES
+    + """
+CREATE TYPE app.thing AS ENUM ('a', 'b');
+CREATE FUNCTION app.as_text(app.thing) RETURNS text LANGUAGE plpgsql
+    AS 'BEGIN PERFORM app.sees(); RETURN ''a''; END';
+CREATE CAST (app.thing AS text) WITH FUNCTION app.as_text(app.thing);
+ALTER TABLE app.orders DROP id, ADD id app.thing PRIMARY KEY;
+INSERT INTO app.orders (id) VALUES ('a');
+""",
+    "word": SEES
+    + """
+CREATE DOMAIN app.word AS text CHECK (app.sees() OR VALUE = 'x');
+ALTER TABLE app.orders ALTER status TYPE app.word;
+""",
+    "check": SEES + "ALTER TABLE app.orders ADD CHECK (app.sees() OR status = 'x');",
+    "condition": SEES,
+}
+"""What runs when a table is attached: of its rows, of the words, of `--when`."""
+ASKS = dict.fromkeys(OF_ITS_OWNER, TRUSTED) | {"condition": TRUSTED | {"when": "app.constant()"}}
+MODES: list[dict[str, Any]] = [{}, {"check": True}, {"guess": True}]
+RESET = "ALTER SEQUENCE app.of_superusers RESTART; ALTER SEQUENCE app.of_others RESTART"
+CONSTANT = """
+CREATE FUNCTION app.constant() RETURNS boolean IMMUTABLE LANGUAGE plpgsql
+    AS 'BEGIN RETURN app.sees(); END'
+"""
 
 
-@pytest.fixture
-async def owner(database: Connection, dsn: str, login: Logins) -> AsyncIterator[Connection]:
-    """A session of the table's owner, who has a schema for what he likes to make."""
-    role = Login.NOBODY.role
-    await database.execute(
-        f'CREATE SCHEMA his AUTHORIZATION "{role}"; GRANT USAGE ON SCHEMA his TO PUBLIC;'
-        f'{ORDERS}; ALTER TABLE public.orders OWNER TO "{role}"'
+async def seen(owners: TwoOwners) -> list[str]:
+    rows = await owners.database.fetch(
+        "SELECT sequencename::text FROM pg_sequences WHERE last_value IS NOT NULL"
+        " AND sequencename ~ '^of_' ORDER BY 1"
     )
-    async with Runner(dsn) as app:
-        await app.attach("orders", **ASKED, trust_owner=True)
-    connection = await connect(login(Login.NOBODY))
-    await connection.execute(
-        "CREATE TABLE his.seen (who text); GRANT INSERT ON his.seen TO PUBLIC;"
-        "GRANT ALL ON public.orders TO PUBLIC; INSERT INTO public.orders DEFAULT VALUES"
-    )
-    yield connection
+    return [row[0] for row in rows]
+
+
+async def execute(dsn: str, *statements: str) -> None:
+    connection = await connect(dsn)
+    for statement in statements:
+        await connection.execute(statement)
     await connection.close()
+
+
+@pytest.mark.parametrize("what", OF_ITS_OWNER)
+async def test_superuser_attaches_no_table_of_another_role(owners: TwoOwners, what: str) -> None:
+    """What it would run of the table's owner runs for a role that is none."""
+    await execute(owners.table_owner, OF_ITS_OWNER[what], CONSTANT, RESET)
+    await owners.database.execute(MEMBER)
+    async with Runner(owners.superuser) as app:
+        for mode in MODES:
+            with pytest.raises(RunnerError) as refusal:
+                await app.attach("app.orders", **ASKS[what], **mode)
+            assert f"attach as {JOBS_OWNER}, after GRANT {TABLE_OWNER} TO" in str(refusal.value)
+        script = (await app.attach("app.orders", **ASKS[what], sql=True)).sql or ""
+    assert await made_for_sources(owners.database) == []
+    assert await seen(owners) == []
+    with pytest.raises(AssertionError, match="may run as a superuser"):
+        run_by_psql(owners.superuser, script)
+    assert await made_for_sources(owners.database) == []
+    assert await seen(owners) == []
+    run_by_psql(owners.jobs_owner, script)
+    async with Runner(owners.jobs_owner) as app:
+        await app.attach("app.orders", **ASKS[what])
+    assert await seen(owners) == ["of_others"]
+    async with Runner(owners.superuser) as app:
+        assert (await app.source("app.orders")).complaints == []
+        await app.detach("app.orders")
+    assert await seen(owners) == ["of_others"]
+
+
+async def test_role_that_can_become_a_superuser_is_refused_like_one(owners: TwoOwners) -> None:
+    superuser = await owners.database.fetchval("SELECT quote_ident(current_user)")
+    await owners.database.execute(f"{MEMBER}; GRANT {superuser} TO {WORKER}")
+    async with Runner(owners.worker) as app:
+        with pytest.raises(RunnerError, match="is a superuser or can become one"):
+            await app.attach("app.orders", **TRUSTED)
+    await owners.database.execute(f"REVOKE {superuser} FROM {WORKER}")
+
+
+async def test_owner_of_the_jobs_attaches_as_a_member_of_the_tables_owner(
+    owners: TwoOwners,
+) -> None:
+    """The documented way: no superuser takes part, but for one GRANT."""
+    async with Runner(owners.jobs_owner) as app:
+        with pytest.raises(RunnerError, match=f"have somebody run GRANT {TABLE_OWNER} TO"):
+            await app.attach("app.orders", **TRUSTED)
+        await owners.database.execute(MEMBER)
+        with pytest.raises(RunnerError, match="with --trust-owner that role is trusted"):
+            await app.attach("app.orders", **ASKED)
+        await app.attach("app.orders", **TRUSTED)
+    worker = Runner(owners.worker)
+
+    @worker.job("order")
+    async def order(row: dict[str, Any]) -> int:
+        return int(row["id"])
+
+    async with worker, worker.worker():
+        await execute(owners.table_owner, "INSERT INTO app.orders DEFAULT VALUES")
+        await until(
+            lambda: owners.database.fetchval("SELECT status FROM app.orders"),
+            lambda status: status == "done",
+        )
+        async with Runner(owners.jobs_owner) as app:
+            await app.detach("app.orders")
+    assert await made_for_sources(owners.database) == []
+
+
+async def test_detach_by_a_superuser_leaves_the_table_owners_code_to_workers(
+    owners: TwoOwners,
+) -> None:
+    """Of a row that shows running when it is detached, and one that snoozes."""
+    await owners.database.execute(MEMBER)
+    async with Runner(owners.jobs_owner) as app:
+        await app.attach("app.orders", **TRUSTED)
+    await execute(
+        owners.table_owner,
+        SEES,
+        "CREATE FUNCTION app.t() RETURNS trigger LANGUAGE plpgsql"
+        " AS 'BEGIN PERFORM app.sees(); RETURN new; END';"
+        "CREATE TRIGGER t BEFORE UPDATE ON app.orders FOR EACH ROW EXECUTE FUNCTION app.t()",
+    )
+    worker = Runner(owners.worker)
+    began = asyncio.Event()
+
+    @worker.job("order")
+    async def order(row: dict[str, Any]) -> None:
+        if row["id"] == 1:
+            raise Snooze("1h")
+        began.set()
+        await asyncio.Event().wait()
+
+    async with worker, worker.worker():
+        await execute(owners.table_owner, "INSERT INTO app.orders DEFAULT VALUES")
+        await until(
+            lambda: owners.database.fetchval(
+                "SELECT count(*) FROM hybrid_runner.jobs WHERE snoozes > 0 AND state = 'queued'"
+            )
+        )
+        await execute(owners.table_owner, "INSERT INTO app.orders DEFAULT VALUES")
+        await began.wait()
+        async with Runner(owners.superuser) as app:
+            await app.detach("app.orders", cancel_jobs=True)
+    words = await owners.database.fetch("SELECT status FROM app.orders ORDER BY id")
+    assert [row[0] for row in words] == ["waiting", "broken"]
+    assert await seen(owners) == ["of_others"]
+
+
+async def test_trigger_that_deallocates_prepared_statements_costs_a_new_session(
+    owners: TwoOwners,
+) -> None:
+    """Without one, no outcome of any job could be written any more."""
+    await owners.database.execute(MEMBER)
+    async with Runner(owners.jobs_owner) as app:
+        await app.attach("app.orders", **TRUSTED)
+    await execute(
+        owners.table_owner,
+        "CREATE FUNCTION app.t() RETURNS trigger LANGUAGE plpgsql"
+        " AS 'BEGIN EXECUTE ''DEALLOCATE ALL''; RETURN new; END';"
+        "CREATE TRIGGER t BEFORE UPDATE ON app.orders FOR EACH ROW EXECUTE FUNCTION app.t();"
+        "INSERT INTO app.orders DEFAULT VALUES",
+    )
+    worker = LazyConnection(owners.worker)
+    assert await work(worker) == {"written"}
+    with pytest.raises(ConnectionLost):
+        await work(worker)
+    assert await work(worker) == set()
+    assert worker.generation == 2
+    await worker.close()
 
 
 async def work(worker: Fetches) -> set[str]:
@@ -54,135 +212,3 @@ async def work(worker: Fetches) -> set[str]:
     ends = [Finished(claim, State.COMPLETED, result="1") for claim in claims]
     assert len(await claim_calls.finish_jobs(worker, ends)) == len(claims)
     return {row.outcome for row in shown.values()}
-
-
-async def give_trigger(owner: Connection, does: str) -> None:
-    await owner.execute(
-        f"CREATE FUNCTION his.t() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does}"
-        " RETURN new; END $$;"
-        "CREATE TRIGGER t BEFORE UPDATE ON public.orders FOR EACH ROW EXECUTE FUNCTION his.t()"
-    )
-
-
-@pytest.mark.parametrize("hidden", ["", HIDDEN], ids=["seen", "hidden"])
-async def test_a_trigger_of_the_table_leaves_no_setting_in_the_session_of_a_worker(
-    database: Connection, owner: Connection, login: Logins, hidden: str
-) -> None:
-    """With a path of his, functions of his would run as the worker; read-only, nobody works."""
-    await give_trigger(
-        owner,
-        "PERFORM set_config('search_path', 'his, pg_catalog', false),"
-        " set_config('default_transaction_read_only', 'on', false),"
-        f" set_config('lock_timeout', '1ms', false); {hidden}",
-    )
-    await owner.execute(
-        "CREATE FUNCTION his.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN"
-        " INSERT INTO his.seen VALUES (current_user); RETURN pg_catalog.clock_timestamp(); END $$"
-    )
-    worker = await connect(login(Login.WORKER), {"lock_timeout": "7s"})
-    before = await worker.fetchrow(SETTINGS)
-    assert await work(worker) == {"written"}
-    assert await worker.fetchrow(SETTINGS) == before
-    await worker.close()
-    assert await database.fetch("SELECT * FROM his.seen") == []
-    assert await database.fetchval("SELECT status FROM public.orders") == "done"
-
-
-@pytest.mark.parametrize("who", [Login.WORKER, None], ids=["worker", "superuser"])
-async def test_a_function_that_its_owner_alters_runs_nothing_as_whoever_calls_it(
-    database: Connection, dsn: str, owner: Connection, login: Logins, who: Login | None
-) -> None:
-    """He cannot replace what it does, but could say with whose rights, and by what path."""
-    await give_trigger(owner, "INSERT INTO his.seen VALUES (current_user);")
-    await owner.execute(
-        "CREATE FUNCTION his.count() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN"
-        " INSERT INTO his.seen VALUES (current_user); RETURN true; END $$;"
-        "CREATE DOMAIN his.text AS pg_catalog.text CHECK (his.count());"
-        "CREATE DOMAIN his.jsonb AS pg_catalog.jsonb CHECK (his.count())"
-    )
-    made = await owner.fetch(
-        "SELECT p.oid::regprocedure::text FROM pg_proc AS p WHERE p.proname ~ '^source_1_'"
-    )
-    for (name,) in made:
-        await owner.execute(f"ALTER FUNCTION {name} SECURITY INVOKER")
-        await owner.execute(f"ALTER FUNCTION {name} SET search_path = his, pg_catalog")
-    caller = await connect(login(who) if who else dsn)
-    for call in (
-        "SELECT hybrid_runner.want_rows(1, 9)",
-        "SELECT * FROM hybrid_runner.rows_of_source(1, 'read', '{1}', 1)",
-        "SELECT * FROM hybrid_runner.rows_of_source(1, 'plans', '{1}', 1)",
-    ):
-        with pytest.raises(Exception, match="does not run as the owner"):
-            await caller.execute(call)
-    assert await work(caller) == {"refused"}
-    await caller.close()
-    assert await database.fetch("SELECT * FROM his.seen") == []
-
-
-@pytest.mark.parametrize(
-    "into",
-    ["jobs (row_key, payload) VALUES ($1, '{}')", "changes (row_key, what) VALUES ($1, 'gone')"],
-)
-async def test_the_owner_of_a_table_stores_no_key_that_no_row_can_have(
-    owner: Connection, into: str
-) -> None:
-    """Many keys are read at once: fifty of a hundred megabytes would be more than Postgres can."""
-    insert = f"INSERT INTO hybrid_runner.source_1_{into}"
-    await owner.execute(insert, "1" * 1024)
-    with pytest.raises(asyncpg.WithCheckOptionViolationError):
-        await owner.execute(insert, "1" * 1025)
-
-
-@pytest.mark.parametrize("of", ["orders", "another table"])
-async def test_a_trigger_that_waits_for_the_commit_never_runs_as_the_worker(
-    database: Connection, owner: Connection, login: Logins, of: str
-) -> None:
-    """Made after the table was attached. PostgreSQL 18 runs such a trigger as its table's owner,
-    and earlier ones as whoever commits.
-    """
-    await owner.execute(
-        "CREATE FUNCTION his.late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-        " INSERT INTO his.seen VALUES (current_user); RETURN null; END $$;"
-        "CREATE TABLE his.other ()"
-    )
-    if of != "orders":
-        await give_trigger(owner, "INSERT INTO his.other DEFAULT VALUES;")
-    await owner.execute(
-        "CREATE CONSTRAINT TRIGGER late AFTER INSERT OR UPDATE ON"
-        f" {'public.orders' if of == 'orders' else 'his.other'} DEFERRABLE INITIALLY DEFERRED"
-        " FOR EACH ROW EXECUTE FUNCTION his.late()"
-    )
-    worker = await connect(login(Login.WORKER))
-    is_safe = worker.get_server_version().major >= 18
-    assert await work(worker) == {"written" if is_safe else "refused"}
-    await worker.close()
-    seen = {row[0] for row in await database.fetch("SELECT who FROM his.seen")}
-    assert seen == ({Login.NOBODY.role} if is_safe else set())
-
-
-async def test_a_trigger_that_forgets_what_the_session_has_prepared_costs_a_new_session(
-    owner: Connection, login: Logins
-) -> None:
-    """Without one, no outcome of any job could be written any more."""
-    await give_trigger(owner, "EXECUTE 'DEALLOCATE ALL';")
-    worker = LazyConnection(login(Login.WORKER))
-    assert await work(worker) == {"written"}
-    with pytest.raises(ConnectionLost):
-        await work(worker)
-    assert await work(worker) == set()
-    assert worker.generation == 2
-    await worker.close()
-
-
-async def test_what_the_owner_builds_upon_what_was_made_does_not_keep_the_table_attached(
-    database: Connection, dsn: str, owner: Connection
-) -> None:
-    await owner.execute(
-        "CREATE VIEW his.jobs AS SELECT row_key FROM hybrid_runner.source_1_jobs;"
-        "CREATE VIEW his.rows AS SELECT row_key FROM hybrid_runner.source_1_rows('read', '{1}', 1)"
-    )
-    async with Runner(dsn) as app:
-        await app.attach("orders", **ASKED, trust_owner=True)
-        await app.detach("orders")
-    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.sources") == 0
-    assert await made_for_sources(database) == []

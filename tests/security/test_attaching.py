@@ -2,70 +2,68 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hybrid_runner import Runner, RunnerError
 from hybrid_runner.storage.connections.connection import Connection
 from tests.support.logins import Login, Logins
-from tests.support.own_tables import ASKED, ORDERS, made_for_sources, run_by_psql
+from tests.support.own_tables import ASKED, made_for_sources, run_by_psql
+from tests.support.two_owners import MEMBER, TABLE_OWNER, TwoOwners
 
-
-@pytest.fixture
-async def owner(database: Connection, login: Logins) -> str:
-    """The role that owns the table, and has no other right."""
-    await database.execute(ORDERS)
-    role = Login.NOBODY.role
-    await database.execute(f'ALTER TABLE public.orders OWNER TO "{role}"')
-    await database.execute("INSERT INTO public.orders DEFAULT VALUES")
-    return role
+TABLE = "app.orders"
+TRUSTED: dict[str, Any] = ASKED | {"trust_owner": True}
 
 
 @pytest.mark.parametrize("who", Login)
-@pytest.mark.usefixtures("owner")
 async def test_nobody_attaches_or_detaches_without_the_rights_of_both_owners(
-    database: Connection, dsn: str, login: Logins, who: Login
+    owners: TwoOwners, login: Logins, who: Login
 ) -> None:
+    await owners.database.execute(MEMBER)
     async with Runner(login(who)) as app:
         with pytest.raises(RunnerError) as refusal:
-            await app.attach("orders", **ASKED, trust_owner=True)
+            await app.attach(TABLE, **TRUSTED)
         assert "\n" not in str(refusal.value)
-        assert await made_for_sources(database) == []
-    async with Runner(dsn) as app:
-        await app.attach("orders", **ASKED, trust_owner=True)
-    made = await made_for_sources(database)
+        assert await made_for_sources(owners.database) == []
+    async with Runner(owners.jobs_owner) as app:
+        await app.attach(TABLE, **TRUSTED)
+    made = await made_for_sources(owners.database)
     async with Runner(login(who)) as app:
         with pytest.raises(RunnerError) as refusal:
-            await app.detach("orders")
+            await app.detach(TABLE)
         assert "\n" not in str(refusal.value)
-    assert await made_for_sources(database) == made
-    assert await database.fetchval("SELECT detaching_at FROM hybrid_runner.sources") is None
+    assert await made_for_sources(owners.database) == made
+    assert await owners.database.fetchval("SELECT detaching_at FROM hybrid_runner.sources") is None
 
 
 async def test_who_has_not_the_rights_can_print_the_script_for_who_has(
-    database: Connection, dsn: str, login: Logins, owner: str
+    owners: TwoOwners, login: Logins
 ) -> None:
+    await owners.database.execute(f"{MEMBER}; INSERT INTO app.orders DEFAULT VALUES")
     async with Runner(login(Login.ADMIN)) as app:
-        attached = await app.attach("orders", **ASKED, trust_owner=True, sql=True)
-    assert owner in (attached.sql or "")
-    assert await made_for_sources(database) == []
-    run_by_psql(dsn, attached.sql or "")
+        attached = await app.attach(TABLE, **TRUSTED, sql=True)
+    assert TABLE_OWNER in (attached.sql or "")
+    assert await made_for_sources(owners.database) == []
+    run_by_psql(owners.jobs_owner, attached.sql or "")
     async with Runner(login(Login.READER)) as app:
         [view] = await app.sources()
-    assert (view.owner, view.queued, view.complaints) == (owner, 1, [])
+    assert (view.owner, view.queued, view.complaints) == (TABLE_OWNER, 1, [])
 
 
 async def test_the_owner_of_the_table_reaches_nothing_of_ours_once_it_is_detached(
-    database: Connection, dsn: str, owner: str
+    owners: TwoOwners,
 ) -> None:
-    async with Runner(dsn) as app:
-        await app.attach("orders", **ASKED, trust_owner=True)
-        assert await reached(database, owner) == {
+    await owners.database.execute(MEMBER)
+    async with Runner(owners.jobs_owner) as app:
+        await app.attach(TABLE, **TRUSTED)
+        assert await reached(owners.database, TABLE_OWNER) == {
             "source_1_jobs",
             "source_1_changes",
             "source_1_late",
         }
-        await app.detach("orders")
-    assert await reached(database, owner) == set()
+        await app.detach(TABLE)
+    assert await reached(owners.database, TABLE_OWNER) == set()
 
 
 async def reached(database: Connection, role: str) -> set[str]:

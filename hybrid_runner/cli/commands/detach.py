@@ -20,8 +20,9 @@ from hybrid_runner.display import harmless
 def configure(parser: Parser) -> None:
     parser.epilog = (
         "The table is left as it was before it was attached. Rows that wait keep the queued word,"
-        " and their jobs end as cancelled; running jobs are waited for. If some have not ended in"
-        " time, it says so and ends with 1: detach again."
+        " and their jobs end as cancelled; running jobs are waited for, and rows"
+        " that workers write. If some have not ended in time, it says so and ends with 1: detach"
+        " again."
     )
     parser.add_argument(
         "table", metavar="TABLE", help="the table, or the number of the source (see sources list)"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from hybrid_runner.cli.names import kind_name
-from hybrid_runner.cli.output import ago, as_text, counted, print_json, print_table
+from hybrid_runner.cli.output import ago, as_text, print_json, print_table
 from hybrid_runner.cli.parsing import Parser, add_common
 from hybrid_runner.cli.session import opened, run
 from hybrid_runner.display import harmless
@@ -40,24 +40,9 @@ def configure(parser: Parser) -> None:
     add_common(show)
     show.run_by(lambda arguments: run(_show(arguments)))
 
-    write = commands.add_parser(
-        "write",
-        help="try at once to write late rows",
-        description=(
-            "Try at once to write the rows that do not show yet what became of their jobs. Workers"
-            " do it within a second after a row is free."
-        ),
-    )
-    _add_table(write, nargs="?")
-    add_common(write)
-    write.run_by(lambda arguments: run(_write(arguments)))
 
-
-def _add_table(parser: Parser, nargs: str | None = None) -> None:
-    more = "" if nargs is None else " (default: all)"
-    parser.add_argument(
-        "table", metavar="TABLE", nargs=nargs, help=f"the table, or the number of the source{more}"
-    )
+def _add_table(parser: Parser) -> None:
+    parser.add_argument("table", metavar="TABLE", help="the table, or the number of the source")
     parser.add_argument(
         "--kind", type=kind_name, help="which one, if the table is attached for several kinds"
     )
@@ -83,21 +68,6 @@ async def _show(arguments: argparse.Namespace) -> int:
         return 0
     for name, value in _lines(view):
         print(f"{name:<12} {harmless(value)}")
-    return 0
-
-
-async def _write(arguments: argparse.Namespace) -> int:
-    async with opened(arguments) as app:
-        done = await app.write_late_rows(arguments.table, kind=arguments.kind)
-    if arguments.json:
-        print_json(done)
-        return 0
-    if not done:
-        print("no table is attached")
-    for one in done:
-        left = f", {one.left} still late" if one.left else ""
-        why = f": {'; '.join(one.why)}" if one.why else ""
-        print(harmless(f"{one.table}: {counted(one.written, 'row')} written{left}{why}"))
     return 0
 
 

@@ -113,7 +113,7 @@ class Harness:
     async def _attach(self, postgres: Postgres) -> None:
         """An application's table, before anything is disturbed."""
         async with postgres.connected() as connection:
-            await table.make(connection, with_owner=True)
+            await table.make(connection, with_login=True)
         async with Runner(postgres.dsn(NAME)) as app:
             await table.attach(app)
 

@@ -49,7 +49,7 @@ async def mix(dsn: str, seconds: float, seed: int) -> Result:
         database = await app.connect()
         stack.push_async_callback(database.close)
         await database.execute(SCHEMA)
-        await table.make(database, with_owner=False)
+        await table.make(database, with_login=False)
         await table.attach(app)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pausing = await app.connect()

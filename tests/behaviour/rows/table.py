@@ -8,18 +8,17 @@ from hybrid_runner.storage.connections.connection import Connection
 KIND = "order"
 QUEUE = "orders"
 APPLICATION = "rows_application"
-"""Its sessions have this name; where a server is the test's alone, its login too, which owns the
-table.
+"""Its sessions have this name; where a server is the test's alone, its login too, which may write
+the table.
 """
 FINAL = ("done", "broken", "dropped")
 OF_THE_APPLICATION = ("draft", "dropped")
 """What its rows may show in the end if it said so itself."""
 WORDS = {"completed": "done", "failed": "broken", "cancelled": "dropped"}
 """What rows show of ended jobs."""
-OWNER_MADE = f"""
+LOGIN = f"""
 CREATE ROLE {APPLICATION} LOGIN;
-GRANT CREATE ON DATABASE {{}} TO {APPLICATION};
-SET ROLE {APPLICATION};
+GRANT ALL ON ALL TABLES IN SCHEMA shop TO {APPLICATION};
 """
 MADE = """
 CREATE SCHEMA shop;
@@ -71,13 +70,11 @@ SELECT (SELECT count(*) FROM hybrid_runner.jobs) + (SELECT count(*) FROM hybrid_
 """How much has still to be done."""
 
 
-async def make(connection: Connection, *, with_owner: bool) -> None:
-    """The table, by a superuser; with_owner: it belongs to a login of its own."""
-    if with_owner:
-        name = await connection.fetchval("SELECT quote_ident(current_database())")
-        await connection.execute(OWNER_MADE.format(name))
+async def make(connection: Connection, *, with_login: bool) -> None:
+    """The table, by a superuser; with_login: a login of its own writes it."""
     await connection.execute(MADE)
-    await connection.execute("RESET ROLE")
+    if with_login:
+        await connection.execute(LOGIN)
 
 
 async def attach(app: Runner) -> None:
@@ -105,5 +102,4 @@ async def attach(app: Runner) -> None:
             result="result",
             error="error",
         ),
-        trust_owner=True,
     )
