@@ -687,27 +687,6 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.check_schedule_count() RETURNS void
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-DECLARE
-    most CONSTANT integer := 10000;
-BEGIN
-    IF (
-        SELECT count(*) FROM (
-            SELECT FROM hybrid_runner.schedules AS s WHERE s.made_by = session_user LIMIT most + 1
-        ) AS own
-    ) > most AND NOT has_column_privilege(
-        session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE')
-    THEN
-        RAISE EXCEPTION 'login % would have more than % schedules, which is the most: remove some by '
-            'hybrid_runner.unschedule(name), or make those that are alike one, whose job stores the others',
-            quote_ident(session_user), most USING ERRCODE = 'program_limit_exceeded';
-    END IF;
-END
-$$;
-
 CREATE FUNCTION hybrid_runner.check_time(field text, given timestamp with time zone) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2297,11 +2276,6 @@ CREATE FUNCTION hybrid_runner.keep(state text, keep interval, kind text DEFAULT 
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 #variable_conflict use_column
-DECLARE
-    may_forget boolean := pg_has_role(session_user, current_user, 'MEMBER') OR EXISTS (
-        SELECT FROM pg_roles AS r WHERE r.rolname = 'hybrid_runner_admin'
-            AND pg_has_role(session_user, r.oid, 'MEMBER')
-    );
 BEGIN
     IF keep.state IS NULL OR keep.state NOT IN ('completed', 'failed', 'cancelled') THEN
         RAISE EXCEPTION 'state must be completed, failed or cancelled, not %',
@@ -2313,13 +2287,6 @@ BEGIN
     ELSIF keep.keep <= '0' OR keep.keep > '3653 days' THEN
         RAISE EXCEPTION 'keep must be more than zero and at most ten years, not %', keep.keep
             USING ERRCODE = 'invalid_parameter_value';
-    ELSIF NOT may_forget AND coalesce(keep.keep < '1 hour', true) AND NOT EXISTS (
-        SELECT FROM hybrid_runner.retention AS r
-        WHERE r.state = keep.state::hybrid_runner.job_state AND r.kind = keep.kind
-            AND r.keep <= keep.keep
-    ) THEN
-        RAISE EXCEPTION 'keep must be an hour or more, unless hybrid_runner_admin says so'
-            USING ERRCODE = 'insufficient_privilege';
     ELSIF keep.keep IS NOT NULL THEN
         INSERT INTO hybrid_runner.retention AS r (state, kind, keep)
         VALUES (keep.state::hybrid_runner.job_state, keep.kind, keep.keep)
@@ -4055,7 +4022,6 @@ CREATE FUNCTION hybrid_runner.ring_for_schedules() RETURNS trigger
     AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
-        PERFORM hybrid_runner.check_schedule_count();
         PERFORM hybrid_runner.keep_schedule_duty();
     END IF;
     PERFORM hybrid_runner.notify_if_room('hybrid_runner.~ticks', '');
@@ -5107,6 +5073,11 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
     CONSTRAINT jobs_finish_by_and_start_by_are_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (start_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (start_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) <= 512) AND (ltrim(key, '>'::text) <> ''::text))),
+    CONSTRAINT jobs_key_that_begins_with_monitors_is_for_workers_alone CHECK (
+CASE
+    WHEN (key ~ '^>*monitors[.:]'::text) THEN has_column_privilege(SESSION_USER, 'hybrid_runner.jobs'::text, 'payload'::text, 'UPDATE'::text)
+    ELSE NULL::boolean
+END),
     CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
@@ -5893,8 +5864,6 @@ REVOKE ALL ON FUNCTION hybrid_runner.check_key_use(key text, on_conflict text, r
 REVOKE ALL ON FUNCTION hybrid_runner.check_name(field text, given text, most integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.check_schedule() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION hybrid_runner.check_schedule_count() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.check_time(field text, given timestamp with time zone) FROM PUBLIC;
 

@@ -89,26 +89,3 @@ async def test_a_worker_cannot_turn_back_the_numbers_of_jobs_and_claims(login: L
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await connection.fetch("SELECT setval($1::text, 1)", f"hybrid_runner.{sequence}")
     await connection.close()
-
-
-KEEP = "SELECT hybrid_runner.keep('completed', $1::text::interval, $2)"
-
-
-async def test_a_worker_cannot_forget_what_it_may_not_delete(
-    login: Logins, database: Connection
-) -> None:
-    connection = await connect(login(Login.WORKER))
-    await database.execute(KEEP, "1 year", "invoice")
-    for interval, kind in (("1 microsecond", ""), ("59 minutes", ""), (None, "invoice")):
-        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="an hour or more"):
-            await connection.execute(KEEP, interval, kind)
-    await connection.execute(KEEP, "90 minutes", "")
-    await connection.close()
-    administrator = await connect(login(Login.ADMIN))
-    await administrator.execute(KEEP, "10 minutes", "")
-    await administrator.execute(KEEP, None, "invoice")
-    await administrator.close()
-    again = await connect(login(Login.WORKER))  # with the administrator's value in its settings
-    await again.execute(KEEP, "10 minutes", "")
-    await again.execute(KEEP, "20 minutes", "")
-    await again.close()
