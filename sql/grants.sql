@@ -1,26 +1,12 @@
 -- grants: who may do what; run after every migration, changes nothing the second time.
--- Roles belong to the whole cluster, so a migrator that may not make them goes on without.
+-- Roles belong to the whole server: deploy/roles.sql makes them, and what is not there is granted
+-- nothing. Where nobody else can log in, as in an embedded server, they are not missed.
 DO $$
 DECLARE
     role text;
     ours text;
     made record;
 BEGIN
-    FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader', 'admin'] LOOP
-        IF to_regrole('hybrid_runner_' || role) IS NULL THEN
-            BEGIN
-                EXECUTE format('CREATE ROLE %I NOLOGIN', 'hybrid_runner_' || role);
-            EXCEPTION
-                WHEN insufficient_privilege THEN
-                    RAISE NOTICE
-                        'role hybrid_runner_% was not made: CREATEROLE is needed; '
-                        'have it made by somebody who has that, and migrate again', role;
-                WHEN duplicate_object OR unique_violation THEN
-                    NULL; -- another database of this cluster was migrated at the same moment
-            END;
-        END IF;
-    END LOOP;
-
     -- Lists, and what is not in them is taken away: docs/security.md has the same. What was made
     -- for attached tables belongs to the owners of these, who gave the rights.
     SELECT string_agg(p.oid::regprocedure::text, ', ') INTO ours
@@ -31,6 +17,13 @@ BEGIN
     FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader', 'admin'] LOOP
         IF to_regrole('hybrid_runner_' || role) IS NOT NULL THEN
             EXECUTE format('REVOKE ALL ON ROUTINE %s FROM %I', ours, 'hybrid_runner_' || role);
+        ELSIF EXISTS (
+            SELECT FROM pg_roles AS r WHERE r.rolcanlogin AND r.rolname <> session_user
+        ) THEN
+            RAISE NOTICE
+                'there is no role hybrid_runner_%, so it was granted nothing: run deploy/roles.sql '
+                'as the administrator of the server, and migrate again', role
+                USING ERRCODE = '01007';
         END IF;
     END LOOP;
 

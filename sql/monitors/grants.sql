@@ -1,21 +1,17 @@
 -- grants: who may do what with monitors; run after every migration, changes nothing the second
--- time. Roles belong to the whole cluster, so a migrator that may not make them goes on without.
+-- time. As in sql/grants.sql, a role that is not there is granted nothing.
 DO $$
 DECLARE
     role text;
     ours text;
 BEGIN
-    IF to_regrole('hybrid_monitors_editor') IS NULL THEN
-        BEGIN
-            CREATE ROLE hybrid_monitors_editor NOLOGIN;
-        EXCEPTION
-            WHEN insufficient_privilege THEN
-                RAISE NOTICE
-                    'role hybrid_monitors_editor was not made: CREATEROLE is needed; '
-                    'have it made by somebody who has that, and migrate again';
-            WHEN duplicate_object OR unique_violation THEN
-                NULL; -- another database of this cluster was migrated at the same moment
-        END;
+    IF to_regrole('hybrid_monitors_editor') IS NULL AND EXISTS (
+        SELECT FROM pg_roles AS r WHERE r.rolcanlogin AND r.rolname <> session_user
+    ) THEN
+        RAISE NOTICE
+            'there is no role hybrid_monitors_editor, so it was granted nothing: run '
+            'deploy/roles.sql as the administrator of the server, and migrate again'
+            USING ERRCODE = '01007';
     END IF;
 
     -- Lists, and what is not in them is taken away: docs/security.md has the same.

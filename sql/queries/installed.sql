@@ -8,8 +8,4 @@ SELECT
             'hybrid_runner_admin'
         )
         ORDER BY r.rolname::text COLLATE "C"
-    ) AS roles,
-    EXISTS (
-        SELECT FROM pg_roles AS r
-        WHERE r.rolname = current_user AND (r.rolsuper OR r.rolcreaterole)
-    ) AS may_make_roles
+    ) AS roles

@@ -23,6 +23,7 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from tests.behaviour.chaos.clock import ServerClock
+from tools.roles import make_groups
 
 WORKER, PRODUCER, CLIENT = "chaos_worker", "chaos_producer", "chaos_client"
 _RIGHTS = {
@@ -73,6 +74,7 @@ class Postgres:
         try:
             postgres = cls(embedded, clock)
             async with postgres.connected() as connection:
+                await make_groups(connection)
                 await migrate(connection)
                 for role, right in _RIGHTS.items():
                     await connection.execute(f"CREATE ROLE {role} LOGIN IN ROLE {right}")
