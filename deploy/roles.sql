@@ -21,8 +21,7 @@ SET search_path = pg_catalog, pg_temp;
 -- Rights come with the migration, and with the next one if a role is made after it.
 SELECT format('CREATE ROLE %I NOLOGIN', name)
 FROM unnest(ARRAY[
-    'hybrid_runner_producer', 'hybrid_runner_worker', 'hybrid_runner_reader', 'hybrid_runner_admin',
-    'hybrid_monitors_editor'
+    'hybrid_runner_producer', 'hybrid_runner_worker', 'hybrid_runner_reader', 'hybrid_monitors_editor'
 ]) AS name
 WHERE to_regrole(name) IS NULL
 \gexec

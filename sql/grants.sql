@@ -14,7 +14,7 @@ BEGIN
     WHERE p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner')
         AND p.proname !~ '^source_[0-9]+_';
     EXECUTE format('REVOKE ALL ON ROUTINE %s FROM PUBLIC', ours);
-    FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader', 'admin'] LOOP
+    FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader'] LOOP
         IF to_regrole('hybrid_runner_' || role) IS NOT NULL THEN
             EXECUTE format('REVOKE ALL ON ROUTINE %s FROM %I', ours, 'hybrid_runner_' || role);
         ELSIF EXISTS (
@@ -69,16 +69,21 @@ BEGIN
             hybrid_runner.retention
             TO hybrid_runner_worker;
         GRANT SELECT ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_worker;
-        GRANT USAGE ON SEQUENCE hybrid_runner.claims, hybrid_runner.jobs_id_seq
+        -- the last one to print the script of an attachment, for the owner to run
+        GRANT USAGE ON SEQUENCE
+            hybrid_runner.claims, hybrid_runner.jobs_id_seq, hybrid_runner.sources_id_seq
             TO hybrid_runner_worker;
         GRANT UPDATE ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
         ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
             GRANT SELECT ON SEQUENCES TO hybrid_runner_worker;
+        -- No function of a trigger: on a table of one's own, with types of one's own, it would run
+        -- their casts as the owner.
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
             hybrid_runner.key_of,
             hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.let_go,
-            hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.cancel,
+            hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.amend,
+            hybrid_runner.pause, hybrid_runner.resume, hybrid_runner.cancel,
             hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.take_ended,
             hybrid_runner.store_follow_ups, hybrid_runner.ended_payload, hybrid_runner.ring,
             hybrid_runner.notify_if_room, hybrid_runner.readers_left_ms,
@@ -119,68 +124,6 @@ BEGIN
             TO hybrid_runner_reader;
     END IF;
 
-    IF to_regrole('hybrid_runner_admin') IS NOT NULL THEN
-        GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_admin;
-        GRANT SELECT ON ALL TABLES IN SCHEMA hybrid_runner TO hybrid_runner_admin;
-        REVOKE ALL ON hybrid_runner.callback_secret FROM hybrid_runner_admin;
-        GRANT UPDATE (secret) ON hybrid_runner.callback_secret TO hybrid_runner_admin;
-        ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
-            GRANT SELECT ON TABLES TO hybrid_runner_admin;
-        GRANT INSERT, UPDATE, DELETE ON
-            hybrid_runner.jobs, hybrid_runner.archive, hybrid_runner.workers, hybrid_runner.duties,
-            hybrid_runner.retention, hybrid_runner.unreported_ends, hybrid_runner.kinds,
-            hybrid_runner.signals, hybrid_runner.waits, hybrid_runner.late_rows,
-            hybrid_runner.row_changes, hybrid_runner.taken_keys
-            TO hybrid_runner_admin;
-        -- not the doorbell: functions that run as the owner write to the sequence that it names
-        GRANT
-            INSERT (name, ring_within, paused_at), UPDATE (ring_within, paused_at), DELETE
-            ON hybrid_runner.queues TO hybrid_runner_admin;
-        GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_admin;
-        -- No function of a trigger: on a table of one's own, with types of one's own, it would run
-        -- their casts as the owner.
-        GRANT EXECUTE ON FUNCTION
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
-            hybrid_runner.key_of,
-            hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.let_go,
-            hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.amend,
-            hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs,
-            hybrid_runner.take_ended, hybrid_runner.store_follow_ups, hybrid_runner.ended_payload,
-            hybrid_runner.ring,
-            hybrid_runner.pause, hybrid_runner.resume, hybrid_runner.open_queue,
-            hybrid_runner.keep, hybrid_runner.make_archive_partitions, hybrid_runner.prune,
-            hybrid_runner.find_growth, hybrid_runner.readers_left_ms, hybrid_runner.open_bell,
-            hybrid_runner.mute_bell, hybrid_runner.leave_bell, hybrid_runner.queue_depths,
-            hybrid_runner.scale, hybrid_runner.horizon_age, hybrid_runner.archived,
-            hybrid_runner.notify_if_room, hybrid_runner.changes_channel,
-            hybrid_runner.join_sleepers, hybrid_runner.leave_sleepers,
-            hybrid_runner.missing_jobs, hybrid_runner.signal, hybrid_runner.signals_channel,
-            hybrid_runner.wake_waiting,
-            hybrid_runner.queue_of, hybrid_runner.similar_kind, hybrid_runner.unknown_kinds,
-            hybrid_runner.end_expired, hybrid_runner.write_rows, hybrid_runner.row_verdict,
-            hybrid_runner.leave_table,
-            hybrid_runner.write_late_rows, hybrid_runner.apply_row_changes,
-            hybrid_runner.apply_to_jobs, hybrid_runner.want_again, hybrid_runner.find_lockers, hybrid_runner.rows_of_source, hybrid_runner.want_rows,
-            hybrid_runner.cancel_jobs_without_rows,
-            hybrid_runner.schedule, hybrid_runner.unschedule, hybrid_runner.pause_schedule,
-            hybrid_runner.resume_schedule, hybrid_runner.run_now, hybrid_runner.next_fire,
-            hybrid_runner.next_ticks, hybrid_runner.next_ticks_of, hybrid_runner.fire_schedules,
-            hybrid_runner.next_tick, hybrid_runner.declare_schedules, hybrid_runner.free_tick
-            TO hybrid_runner_admin;
-        -- not whose it is: its jobs would be his
-        GRANT
-            INSERT (
-                name, kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone,
-                overlap, missed, catch_up, jitter, starts_at, ends_at, paused_at
-            ),
-            UPDATE (
-                kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone,
-                overlap, missed, catch_up, jitter, starts_at, ends_at, paused_at
-            ),
-            DELETE
-            ON hybrid_runner.schedules TO hybrid_runner_admin;
-    END IF;
-
     -- A role may have been made since a table was attached.
     FOR made IN
         SELECT p.oid::regprocedure AS name
@@ -188,11 +131,9 @@ BEGIN
         WHERE p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner')
             AND p.proname ~ '^source_[0-9]+_(write|rows|want)$'
     LOOP
-        FOREACH role IN ARRAY ARRAY['worker', 'admin'] LOOP
-            IF to_regrole('hybrid_runner_' || role) IS NOT NULL THEN
-                EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', made.name, 'hybrid_runner_' || role);
-            END IF;
-        END LOOP;
+        IF to_regrole('hybrid_runner_worker') IS NOT NULL THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO hybrid_runner_worker', made.name);
+        END IF;
     END LOOP;
 END
 $$;

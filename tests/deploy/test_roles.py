@@ -162,7 +162,6 @@ async def test_the_page_makes_a_database_whose_owner_has_no_rights_on_the_server
         succeeds(*shlex.split(command)[1:], HYBRID_RUNNER_DSN=owner)
     assert psql(jobs, "-Atc", f"{MADE} ORDER BY 1").split() == [
         "hybrid_monitors_editor",
-        "hybrid_runner_admin",
         "hybrid_runner_producer",
         "hybrid_runner_reader",
         "hybrid_runner_worker",

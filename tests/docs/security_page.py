@@ -15,7 +15,7 @@ from tools.roles import make_groups
 
 PAGE = ROOT / "docs" / "security.md"
 TABLES = re.compile(r"(?<=<!-- rights -->\n).*?(?=<!-- end of rights -->)", re.DOTALL)
-ROLES = ("producer", "worker", "reader", "admin")
+ROLES = ("producer", "worker", "reader")
 _ORDER = ("SELECT", "INSERT", "UPDATE", "DELETE", "USAGE", "EXECUTE")
 # Partitions and doorbells come and go.
 _RELATIONS = """

@@ -44,7 +44,7 @@ async def test_nobody_attaches_or_detaches_without_the_rights_of_both_owners(
 async def test_who_has_not_the_rights_can_print_the_script_for_who_has(
     database: Connection, dsn: str, login: Logins, owner: str
 ) -> None:
-    async with Runner(login(Login.ADMIN)) as app:
+    async with Runner(login(Login.WORKER)) as app:
         attached = await app.attach("orders", **ASKED, trust_owner=True, sql=True)
     assert owner in (attached.sql or "")
     assert await made_for_sources(database) == []

@@ -78,7 +78,7 @@ async def test_a_producer_changes_its_own_schedules_alone(
         await producer.execute(statement)
     assert await schedules.row() == before
     assert await producer.fetch("SELECT * FROM hybrid_runner.next_ticks_of('s')") == []
-    for who in (other, await connected(Login.WORKER), await connected(Login.ADMIN)):
+    for who in (other, await connected(Login.WORKER)):
         await who.execute(statement)
 
 

@@ -277,7 +277,6 @@ GROUPS = {
     "hybrid_runner_producer",
     "hybrid_runner_worker",
     "hybrid_runner_reader",
-    "hybrid_runner_admin",
     "hybrid_monitors_editor",
 }
 
@@ -416,8 +415,8 @@ async def test_a_reader_reads_everything_and_changes_nothing(database: Connectio
             await database.execute(statement)
 
 
-async def test_an_administrator_can_do_all_that_people_do(database: Connection) -> None:
-    await database.execute("SET ROLE hybrid_runner_admin")
+async def test_a_worker_does_all_that_people_do(database: Connection) -> None:
+    await database.execute("SET ROLE hybrid_runner_worker")
     job = await enqueue(database)
     assert await client_calls.pause_queue(database, "default")
     assert await client_calls.resume_queue(database, "default")

@@ -29,7 +29,7 @@ WORKER, PRODUCER, CLIENT = "chaos_worker", "chaos_producer", "chaos_client"
 _RIGHTS = {
     WORKER: "hybrid_runner_worker",
     PRODUCER: "hybrid_runner_producer",
-    CLIENT: "hybrid_runner_admin",
+    CLIENT: "hybrid_runner_worker",
 }
 AWAY = (
     asyncpg.PostgresError,
