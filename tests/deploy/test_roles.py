@@ -143,7 +143,7 @@ def fenced(language: str) -> list[str]:
     return [line for block in blocks for line in block.splitlines()]
 
 
-async def test_the_page_makes_a_database_whose_owner_has_no_rights_on_the_server(
+async def test_roles_and_logins_of_the_page_have_no_powers_on_the_server(
     fresh: OwnServer,
 ) -> None:
     """On PostgreSQL 14 and 15 CREATEROLE is as good as the server's account."""
