@@ -1,25 +1,11 @@
 -- grants: who may do what; run after every migration, changes nothing the second time.
--- Roles belong to the whole cluster, so a migrator that may not make them goes on without.
+-- Roles belong to the whole server: deploy/roles.sql makes them, and what is not there is granted
+-- nothing. Where nobody else can log in, as in an embedded server, they are not missed.
 DO $$
 DECLARE
     role text;
     ours text;
 BEGIN
-    FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader', 'admin'] LOOP
-        IF to_regrole('hybrid_runner_' || role) IS NULL THEN
-            BEGIN
-                EXECUTE format('CREATE ROLE %I NOLOGIN', 'hybrid_runner_' || role);
-            EXCEPTION
-                WHEN insufficient_privilege THEN
-                    RAISE NOTICE
-                        'role hybrid_runner_% was not made: CREATEROLE is needed; '
-                        'have it made by somebody who has that, and migrate again', role;
-                WHEN duplicate_object OR unique_violation THEN
-                    NULL; -- another database of this cluster was migrated at the same moment
-            END;
-        END IF;
-    END LOOP;
-
     -- Lists, and what is not in them is taken away: docs/security.md has the same. What was made
     -- for attached tables belongs to the owners of these, who gave the rights.
     SELECT string_agg(p.oid::regprocedure::text, ', ') INTO ours
@@ -27,9 +13,16 @@ BEGIN
     WHERE p.pronamespace = (SELECT n.oid FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner')
         AND p.proname !~ '^source_[0-9]+_';
     EXECUTE format('REVOKE ALL ON ROUTINE %s FROM PUBLIC', ours);
-    FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader', 'admin'] LOOP
+    FOREACH role IN ARRAY ARRAY['producer', 'worker', 'reader'] LOOP
         IF to_regrole('hybrid_runner_' || role) IS NOT NULL THEN
             EXECUTE format('REVOKE ALL ON ROUTINE %s FROM %I', ours, 'hybrid_runner_' || role);
+        ELSIF EXISTS (
+            SELECT FROM pg_roles AS r WHERE r.rolcanlogin AND r.rolname <> session_user
+        ) THEN
+            RAISE NOTICE
+                'there is no role hybrid_runner_%, so it was granted nothing: run deploy/roles.sql '
+                'as the administrator of the server, and migrate again', role
+                USING ERRCODE = '01007';
         END IF;
     END LOOP;
 
@@ -75,16 +68,21 @@ BEGIN
             hybrid_runner.retention
             TO hybrid_runner_worker;
         GRANT SELECT ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_worker;
-        GRANT USAGE ON SEQUENCE hybrid_runner.claims, hybrid_runner.jobs_id_seq
+        -- the last one to print the script of an attachment, for the owner to run
+        GRANT USAGE ON SEQUENCE
+            hybrid_runner.claims, hybrid_runner.jobs_id_seq, hybrid_runner.sources_id_seq
             TO hybrid_runner_worker;
         GRANT UPDATE ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
         ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
             GRANT SELECT ON SEQUENCES TO hybrid_runner_worker;
+        -- No function of a trigger: on a table of one's own, with types of one's own, it would run
+        -- their casts as the owner.
         GRANT EXECUTE ON FUNCTION
             hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
             hybrid_runner.key_of,
             hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.let_go,
-            hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.cancel,
+            hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.amend,
+            hybrid_runner.pause, hybrid_runner.resume, hybrid_runner.cancel,
             hybrid_runner.retry, hybrid_runner.end_jobs, hybrid_runner.take_ended,
             hybrid_runner.store_follow_ups, hybrid_runner.ended_payload, hybrid_runner.ring,
             hybrid_runner.notify_if_room, hybrid_runner.readers_left_ms,
@@ -125,66 +123,5 @@ BEGIN
             TO hybrid_runner_reader;
     END IF;
 
-    IF to_regrole('hybrid_runner_admin') IS NOT NULL THEN
-        GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_admin;
-        GRANT SELECT ON ALL TABLES IN SCHEMA hybrid_runner TO hybrid_runner_admin;
-        REVOKE ALL ON hybrid_runner.callback_secret FROM hybrid_runner_admin;
-        GRANT UPDATE (secret) ON hybrid_runner.callback_secret TO hybrid_runner_admin;
-        ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner
-            GRANT SELECT ON TABLES TO hybrid_runner_admin;
-        GRANT INSERT, UPDATE, DELETE ON
-            hybrid_runner.jobs, hybrid_runner.archive, hybrid_runner.workers, hybrid_runner.duties,
-            hybrid_runner.retention, hybrid_runner.unreported_ends, hybrid_runner.kinds,
-            hybrid_runner.signals, hybrid_runner.waits, hybrid_runner.late_rows,
-            hybrid_runner.row_changes, hybrid_runner.taken_keys
-            TO hybrid_runner_admin;
-        -- not the doorbell: functions that run as the owner write to the sequence that it names
-        GRANT
-            INSERT (name, ring_within, paused_at), UPDATE (ring_within, paused_at), DELETE
-            ON hybrid_runner.queues TO hybrid_runner_admin;
-        GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA hybrid_runner TO hybrid_runner_admin;
-        -- No function of a trigger: on a table of one's own, with types of one's own, it would run
-        -- their casts as the owner.
-        GRANT EXECUTE ON FUNCTION
-            hybrid_runner.enqueue, hybrid_runner.enqueue_job, hybrid_runner.enqueue_jobs,
-            hybrid_runner.key_of,
-            hybrid_runner.begin_successor, hybrid_runner.pass_keys, hybrid_runner.let_go,
-            hybrid_runner.give_free_keys, hybrid_runner.end_unbegun, hybrid_runner.amend,
-            hybrid_runner.cancel, hybrid_runner.retry, hybrid_runner.end_jobs,
-            hybrid_runner.take_ended, hybrid_runner.store_follow_ups, hybrid_runner.ended_payload,
-            hybrid_runner.ring,
-            hybrid_runner.pause, hybrid_runner.resume, hybrid_runner.open_queue,
-            hybrid_runner.keep, hybrid_runner.make_archive_partitions, hybrid_runner.prune,
-            hybrid_runner.find_growth, hybrid_runner.readers_left_ms, hybrid_runner.open_bell,
-            hybrid_runner.mute_bell, hybrid_runner.leave_bell, hybrid_runner.queue_depths,
-            hybrid_runner.scale, hybrid_runner.horizon_age, hybrid_runner.archived,
-            hybrid_runner.notify_if_room, hybrid_runner.changes_channel,
-            hybrid_runner.join_sleepers, hybrid_runner.leave_sleepers,
-            hybrid_runner.missing_jobs, hybrid_runner.signal, hybrid_runner.signals_channel,
-            hybrid_runner.wake_waiting,
-            hybrid_runner.queue_of, hybrid_runner.similar_kind, hybrid_runner.unknown_kinds,
-            hybrid_runner.end_expired, hybrid_runner.write_rows, hybrid_runner.row_verdict,
-            hybrid_runner.leave_table,
-            hybrid_runner.write_late_rows, hybrid_runner.apply_row_changes,
-            hybrid_runner.apply_to_jobs, hybrid_runner.want_again, hybrid_runner.find_lockers, hybrid_runner.rows_of_source, hybrid_runner.want_rows,
-            hybrid_runner.cancel_jobs_without_rows,
-            hybrid_runner.schedule, hybrid_runner.unschedule, hybrid_runner.pause_schedule,
-            hybrid_runner.resume_schedule, hybrid_runner.run_now, hybrid_runner.next_fire,
-            hybrid_runner.next_ticks, hybrid_runner.next_ticks_of, hybrid_runner.fire_schedules,
-            hybrid_runner.next_tick, hybrid_runner.declare_schedules, hybrid_runner.free_tick
-            TO hybrid_runner_admin;
-        -- not whose it is: its jobs would be his
-        GRANT
-            INSERT (
-                name, kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone,
-                overlap, missed, catch_up, jitter, starts_at, ends_at, paused_at
-            ),
-            UPDATE (
-                kind, queue, payload, priority, max_attempts, timeout, cron, every, at, timezone,
-                overlap, missed, catch_up, jitter, starts_at, ends_at, paused_at
-            ),
-            DELETE
-            ON hybrid_runner.schedules TO hybrid_runner_admin;
-    END IF;
 END
 $$;

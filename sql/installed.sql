@@ -8,8 +8,7 @@ BEGIN
         jsonb_build_object('release', '{release}', 'digest', '{digest}', 'roles', ARRAY(
             SELECT r.rolname::text FROM pg_roles AS r
             WHERE r.rolname IN (
-                'hybrid_runner_producer', 'hybrid_runner_worker', 'hybrid_runner_reader',
-                'hybrid_runner_admin'
+                'hybrid_runner_producer', 'hybrid_runner_worker', 'hybrid_runner_reader'
             )
             ORDER BY r.rolname::text COLLATE "C"
         ))

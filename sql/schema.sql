@@ -687,27 +687,6 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.check_schedule_count() RETURNS void
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-DECLARE
-    most CONSTANT integer := 10000;
-BEGIN
-    IF (
-        SELECT count(*) FROM (
-            SELECT FROM hybrid_runner.schedules AS s WHERE s.made_by = session_user LIMIT most + 1
-        ) AS own
-    ) > most AND NOT has_column_privilege(
-        session_user, 'hybrid_runner.schedules', 'paused_at', 'UPDATE')
-    THEN
-        RAISE EXCEPTION 'login % would have more than % schedules, which is the most: remove some by '
-            'hybrid_runner.unschedule(name), or make those that are alike one, whose job stores the others',
-            quote_ident(session_user), most USING ERRCODE = 'program_limit_exceeded';
-    END IF;
-END
-$$;
-
 CREATE FUNCTION hybrid_runner.check_time(field text, given timestamp with time zone) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2298,11 +2277,6 @@ CREATE FUNCTION hybrid_runner.keep(state text, keep interval, kind text DEFAULT 
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 #variable_conflict use_column
-DECLARE
-    may_forget boolean := pg_has_role(session_user, current_user, 'MEMBER') OR EXISTS (
-        SELECT FROM pg_roles AS r WHERE r.rolname = 'hybrid_runner_admin'
-            AND pg_has_role(session_user, r.oid, 'MEMBER')
-    );
 BEGIN
     IF keep.state IS NULL OR keep.state NOT IN ('completed', 'failed', 'cancelled') THEN
         RAISE EXCEPTION 'state must be completed, failed or cancelled, not %',
@@ -2314,13 +2288,6 @@ BEGIN
     ELSIF keep.keep <= '0' OR keep.keep > '3653 days' THEN
         RAISE EXCEPTION 'keep must be more than zero and at most ten years, not %', keep.keep
             USING ERRCODE = 'invalid_parameter_value';
-    ELSIF NOT may_forget AND coalesce(keep.keep < '1 hour', true) AND NOT EXISTS (
-        SELECT FROM hybrid_runner.retention AS r
-        WHERE r.state = keep.state::hybrid_runner.job_state AND r.kind = keep.kind
-            AND r.keep <= keep.keep
-    ) THEN
-        RAISE EXCEPTION 'keep must be an hour or more, unless hybrid_runner_admin says so'
-            USING ERRCODE = 'insufficient_privilege';
     ELSIF keep.keep IS NOT NULL THEN
         INSERT INTO hybrid_runner.retention AS r (state, kind, keep)
         VALUES (keep.state::hybrid_runner.job_state, keep.kind, keep.keep)
@@ -4046,7 +4013,6 @@ CREATE FUNCTION hybrid_runner.ring_for_schedules() RETURNS trigger
     AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
-        PERFORM hybrid_runner.check_schedule_count();
         PERFORM hybrid_runner.keep_schedule_duty();
     END IF;
     PERFORM hybrid_runner.notify_if_room('hybrid_runner.~ticks', '');
@@ -5100,6 +5066,11 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK ((octet_length((data)::text) <= 1048576)),
     CONSTRAINT jobs_finish_by_and_start_by_are_between_1970_and_9999 CHECK (((finish_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (finish_by < '9999-01-01 00:00:00+00'::timestamp with time zone) AND (start_by >= '1970-01-01 00:00:00+00'::timestamp with time zone) AND (start_by < '9999-01-01 00:00:00+00'::timestamp with time zone))),
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (((octet_length(key) <= 512) AND (ltrim(key, '>'::text) <> ''::text))),
+    CONSTRAINT jobs_key_that_begins_with_monitors_is_for_workers_alone CHECK (
+CASE
+    WHEN (key ~ '^>*monitors[.:]'::text) THEN has_column_privilege(SESSION_USER, 'hybrid_runner.jobs'::text, 'payload'::text, 'UPDATE'::text)
+    ELSE NULL::boolean
+END),
     CONSTRAINT jobs_kind_is_1_to_128_of_letters_digits_and_punctuation CHECK (((octet_length(kind) <= 128) AND (kind ~ '^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$'::text))),
     CONSTRAINT jobs_live_states_are_queued_and_running CHECK ((state = ANY (ARRAY['queued'::hybrid_runner.job_state, 'running'::hybrid_runner.job_state]))),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
@@ -5821,31 +5792,23 @@ GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_worker;
 
 GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_reader;
 
-GRANT USAGE ON SCHEMA hybrid_runner TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.add_archive_partition(half text, opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.amend(id bigint, version integer, payload jsonb, priority integer, run_at timestamp with time zone, data jsonb) TO hybrid_runner_worker;
 
 REVOKE ALL ON FUNCTION hybrid_runner.apply_row_changes(source integer, behind bigint, most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.apply_row_changes(source integer, behind bigint, most integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.apply_row_changes(source integer, behind bigint, most integer) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.apply_to_jobs(source integer, keys text[], whats text[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.apply_to_jobs(source integer, keys text[], whats text[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.apply_to_jobs(source integer, keys text[], whats text[]) TO hybrid_runner_admin;
-
 GRANT SELECT,INSERT ON TABLE hybrid_runner.archive TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.archive TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.archive TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) FROM PUBLIC;
 
@@ -5853,31 +5816,21 @@ GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_work
 
 GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_reader;
 
-GRANT ALL ON FUNCTION hybrid_runner.archived(ids bigint[]) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.begin_successor(id bigint, claim bigint) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.begin_successor(id bigint, claim bigint) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.begin_successor(id bigint, claim bigint) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text, by_row boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text, by_row boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.cancel(id bigint, reason text, by_row boolean) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.cancel_jobs_without_rows(source integer, behind text, most integer, OUT last_key text, OUT cancelled integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.cancel_jobs_without_rows(source integer, behind text, most integer, OUT last_key text, OUT cancelled integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.cancel_jobs_without_rows(source integer, behind text, most integer, OUT last_key text, OUT cancelled integer) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.changes_channel() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.changes_channel() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.check_interval(field text, given interval, lowest interval, highest interval, bounds text) FROM PUBLIC;
 
@@ -5886,8 +5839,6 @@ REVOKE ALL ON FUNCTION hybrid_runner.check_key_use(key text, on_conflict text, r
 REVOKE ALL ON FUNCTION hybrid_runner.check_name(field text, given text, most integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.check_schedule() FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION hybrid_runner.check_schedule_count() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.check_time(field text, given timestamp with time zone) FROM PUBLIC;
 
@@ -5899,81 +5850,43 @@ GRANT SELECT ON TABLE hybrid_runner.schedules TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.schedules TO hybrid_runner_reader;
 
-GRANT SELECT,DELETE ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
-
 GRANT SELECT(name),INSERT(name) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
-
-GRANT INSERT(name) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
 
 GRANT INSERT(kind) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
 
-GRANT INSERT(kind),UPDATE(kind) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
-
 GRANT INSERT(queue) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
-
-GRANT INSERT(queue),UPDATE(queue) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
 
 GRANT INSERT(payload) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
 
-GRANT INSERT(payload),UPDATE(payload) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
-
 GRANT INSERT(priority) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
-
-GRANT INSERT(priority),UPDATE(priority) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
 
 GRANT INSERT(max_attempts) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
 
-GRANT INSERT(max_attempts),UPDATE(max_attempts) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
-
 GRANT INSERT(timeout) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
-
-GRANT INSERT(timeout),UPDATE(timeout) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
 
 GRANT INSERT(cron) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
 
-GRANT INSERT(cron),UPDATE(cron) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
-
 GRANT INSERT(every) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
-
-GRANT INSERT(every),UPDATE(every) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
 
 GRANT INSERT(at) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
 
-GRANT INSERT(at),UPDATE(at) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
-
 GRANT INSERT(timezone) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
-
-GRANT INSERT(timezone),UPDATE(timezone) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
 
 GRANT INSERT(overlap) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
 
-GRANT INSERT(overlap),UPDATE(overlap) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
-
 GRANT INSERT(missed) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
-
-GRANT INSERT(missed),UPDATE(missed) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
 
 GRANT INSERT(catch_up) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
 
-GRANT INSERT(catch_up),UPDATE(catch_up) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
-
 GRANT INSERT(jitter) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
-
-GRANT INSERT(jitter),UPDATE(jitter) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
 
 GRANT INSERT(starts_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
 
-GRANT INSERT(starts_at),UPDATE(starts_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
-
 GRANT INSERT(ends_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
-
-GRANT INSERT(ends_at),UPDATE(ends_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
 
 GRANT INSERT(paused_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
 
 GRANT UPDATE(paused_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_worker;
-
-GRANT INSERT(paused_at),UPDATE(paused_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_admin;
 
 GRANT SELECT(next_at) ON TABLE hybrid_runner.schedules TO hybrid_runner_producer;
 
@@ -5985,33 +5898,23 @@ REVOKE ALL ON FUNCTION hybrid_runner.declare_schedules(names text[], kinds text[
 
 GRANT ALL ON FUNCTION hybrid_runner.declare_schedules(names text[], kinds text[], payloads text[], crons text[], everys interval[], ats timestamp with time zone[], timezones text[], queues text[], priorities integer[], max_attempts integer[], timeouts interval[], "overlaps" text[], missed text[], catch_ups interval[], jitters interval[], starts_at timestamp with time zone[], ends_at timestamp with time zone[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.declare_schedules(names text[], kinds text[], payloads text[], crons text[], everys interval[], ats timestamp with time zone[], timezones text[], queues text[], priorities integer[], max_attempts integer[], timeouts interval[], "overlaps" text[], missed text[], catch_ups interval[], jitters interval[], starts_at timestamp with time zone[], ends_at timestamp with time zone[]) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.declared_now() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.end_expired(ids bigint[], versions integer[], errors text[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.end_expired(ids bigint[], versions integer[], errors text[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.end_expired(ids bigint[], versions integer[], errors text[]) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, traceparents text[], follow_ups text[], kinds text[], on_ends text[], attached boolean, by_row boolean, put_off boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, traceparents text[], follow_ups text[], kinds text[], on_ends text[], attached boolean, by_row boolean, put_off boolean) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.end_jobs(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone, traceparents text[], follow_ups text[], kinds text[], on_ends text[], attached boolean, by_row boolean, put_off boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, after_kind text, after_id bigint, most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, after_kind text, after_id bigint, most integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.end_unbegun(past interval, after_kind text, after_id bigint, most integer) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.ended_payload(id bigint, kind text, key text, state text, payload jsonb, data jsonb, result jsonb, errors jsonb) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) FROM PUBLIC;
 
@@ -6019,15 +5922,11 @@ GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text
 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_producer;
 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.enqueue_job(kind text, payload jsonb, queue text, key text, priority integer, run_at timestamp with time zone, delay interval, max_attempts integer, timeout interval, finish_by timestamp with time zone, data jsonb, traceparent text, on_conflict text, max_snoozes integer, max_duration interval, finish_within interval, start_by timestamp with time zone, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) FROM PUBLIC;
 
@@ -6035,21 +5934,15 @@ GRANT ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], 
 
 GRANT ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.enqueue_jobs(kinds text[], payloads text[], queues text[], priorities integer[], run_ats timestamp with time zone[], traceparents text[], max_attempts integer[], timeouts interval[], finish_bys timestamp with time zone[], data text[], delays interval[], max_snoozes integer[], max_durations interval[], finish_withins interval[], start_bys timestamp with time zone[], keys text[], on_conflict text, max_wait interval, unique_for interval, max_items integer) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.estimate(query text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.find_growth(longer_than interval) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.find_lockers(relation regclass, xmax text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.find_lockers(relation regclass, xmax text) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.find_lockers(relation regclass, xmax text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.fire_schedule(its hybrid_runner.schedules, moment timestamp with time zone) FROM PUBLIC;
 
@@ -6057,19 +5950,13 @@ REVOKE ALL ON FUNCTION hybrid_runner.fire_schedules(most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.fire_schedules(most integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.fire_schedules(most integer) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.free_tick(schedule text, id bigint) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.give_free_keys() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.give_free_keys() TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.give_free_keys() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.has_room(id bigint, kind text, items jsonb, max_items integer) FROM PUBLIC;
 
@@ -6078,8 +5965,6 @@ REVOKE ALL ON FUNCTION hybrid_runner.horizon_age() FROM PUBLIC;
 GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_reader;
-
-GRANT ALL ON FUNCTION hybrid_runner.horizon_age() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.is_cron_day(day date, days integer[], weekdays integer[], either_will_do boolean) FROM PUBLIC;
 
@@ -6093,13 +5978,9 @@ REVOKE ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.join_sleepers(queues text[]) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.keep(state text, keep interval, kind text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.keep_schedule_duty() FROM PUBLIC;
 
@@ -6111,39 +5992,27 @@ GRANT ALL ON FUNCTION hybrid_runner.key_of(kind text, payload jsonb, VARIADIC na
 
 GRANT ALL ON FUNCTION hybrid_runner.key_of(kind text, payload jsonb, VARIADIC names text[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.key_of(kind text, payload jsonb, VARIADIC names text[]) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.last_in_line(key text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.leave_bell(queue text, worker_id text, is_muted boolean) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.leave_sleepers() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.make_archive_partitions(days_ahead integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.missed_ticks(its hybrid_runner.schedules, moment timestamp with time zone, OUT wanted timestamp with time zone[], OUT weight integer, OUT is_missed boolean, OUT dropped bigint, OUT ticked_until timestamp with time zone) FROM PUBLIC;
 
@@ -6151,13 +6020,9 @@ REVOKE ALL ON FUNCTION hybrid_runner.missing_jobs(query text, key_parts text[], 
 
 GRANT ALL ON FUNCTION hybrid_runner.missing_jobs(query text, key_parts text[], most integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.missing_jobs(query text, key_parts text[], most integer) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.mute_bell(queue text, milliseconds integer, mode text, leave_sleepers boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.nearest_word(given text, words text[]) FROM PUBLIC;
 
@@ -6169,15 +6034,11 @@ GRANT ALL ON FUNCTION hybrid_runner.next_fire(cron text, timezone text, after ti
 
 GRANT ALL ON FUNCTION hybrid_runner.next_fire(cron text, timezone text, after timestamp with time zone) TO hybrid_runner_reader;
 
-GRANT ALL ON FUNCTION hybrid_runner.next_fire(cron text, timezone text, after timestamp with time zone) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.next_on_clock(clock timestamp without time zone, minutes integer[], hours integer[], days integer[], months integer[], weekdays integer[], either_will_do boolean) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.next_tick(past boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.next_tick(past boolean) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.next_tick(past boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.next_ticks(cron text, timezone text, most integer, after timestamp with time zone) FROM PUBLIC;
 
@@ -6187,8 +6048,6 @@ GRANT ALL ON FUNCTION hybrid_runner.next_ticks(cron text, timezone text, most in
 
 GRANT ALL ON FUNCTION hybrid_runner.next_ticks(cron text, timezone text, most integer, after timestamp with time zone) TO hybrid_runner_reader;
 
-GRANT ALL ON FUNCTION hybrid_runner.next_ticks(cron text, timezone text, most integer, after timestamp with time zone) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.next_ticks_of(name text, most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.next_ticks_of(name text, most integer) TO hybrid_runner_producer;
@@ -6197,25 +6056,17 @@ GRANT ALL ON FUNCTION hybrid_runner.next_ticks_of(name text, most integer) TO hy
 
 GRANT ALL ON FUNCTION hybrid_runner.next_ticks_of(name text, most integer) TO hybrid_runner_reader;
 
-GRANT ALL ON FUNCTION hybrid_runner.next_ticks_of(name text, most integer) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.notify_if_room(channel text, message text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.open_bell(queue text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.own_schedule(name text) FROM PUBLIC;
 
@@ -6223,11 +6074,9 @@ REVOKE ALL ON FUNCTION hybrid_runner.pass_keys(keys text[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.pass_keys(keys text[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.pass_keys(keys text[]) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.pause(queue text) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.pause(queue text) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.pause(queue text) TO hybrid_runner_worker;
 
 REVOKE ALL ON FUNCTION hybrid_runner.pause_schedule(name text) FROM PUBLIC;
 
@@ -6235,13 +6084,9 @@ GRANT ALL ON FUNCTION hybrid_runner.pause_schedule(name text) TO hybrid_runner_p
 
 GRANT ALL ON FUNCTION hybrid_runner.pause_schedule(name text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.pause_schedule(name text) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.prune(most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.prune(most integer) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.prune(most integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.publish(queue text, kind text, id bigint) FROM PUBLIC;
 
@@ -6251,15 +6096,11 @@ GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled bo
 
 GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_reader;
 
-GRANT ALL ON FUNCTION hybrid_runner.queue_depths(most integer, with_scheduled boolean, one_queue text, of_known_kinds boolean) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.queue_of(kind text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.queue_of(kind text) TO hybrid_runner_producer;
 
 GRANT ALL ON FUNCTION hybrid_runner.queue_of(kind text) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.queue_of(kind text) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.read_cron(cron text, OUT minutes integer[], OUT hours integer[], OUT days integer[], OUT months integer[], OUT weekdays integer[], OUT either_will_do boolean, OUT is_real_time boolean) FROM PUBLIC;
 
@@ -6269,15 +6110,13 @@ REVOKE ALL ON FUNCTION hybrid_runner.readers_left_ms() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.readers_left_ms() TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.readers_left_ms() TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.recent_ticks(its hybrid_runner.schedules, since timestamp with time zone, until timestamp with time zone, most integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.renew_ticks() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.resume(queue text) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.resume(queue text) TO hybrid_runner_admin;
+GRANT ALL ON FUNCTION hybrid_runner.resume(queue text) TO hybrid_runner_worker;
 
 REVOKE ALL ON FUNCTION hybrid_runner.resume_schedule(name text) FROM PUBLIC;
 
@@ -6285,21 +6124,15 @@ GRANT ALL ON FUNCTION hybrid_runner.resume_schedule(name text) TO hybrid_runner_
 
 GRANT ALL ON FUNCTION hybrid_runner.resume_schedule(name text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.resume_schedule(name text) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.retry(id bigint) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.retry(id bigint) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.retry(id bigint) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.rewrite_archive(half text, partitions text[], opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone, commits boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone, commits boolean) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.ring(queue text, due timestamp with time zone, commits boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.ring_for_inserted_jobs() FROM PUBLIC;
 
@@ -6313,13 +6146,9 @@ REVOKE ALL ON FUNCTION hybrid_runner.row_verdict(state text, shows text, is_want
 
 GRANT ALL ON FUNCTION hybrid_runner.row_verdict(state text, shows text, is_wanted boolean, was_queued boolean, is_untouched boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.row_verdict(state text, shows text, is_wanted boolean, was_queued boolean, is_untouched boolean) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.run_now(name text) FROM PUBLIC;
 
@@ -6327,15 +6156,11 @@ GRANT ALL ON FUNCTION hybrid_runner.run_now(name text) TO hybrid_runner_producer
 
 GRANT ALL ON FUNCTION hybrid_runner.run_now(name text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.run_now(name text) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_reader;
-
-GRANT ALL ON FUNCTION hybrid_runner.scale(queue text, usual_slots integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.schedule(name text, kind text, payload jsonb, cron text, every interval, at timestamp with time zone, timezone text, queue text, priority integer, max_attempts integer, timeout interval, overlap text, missed text, catch_up interval, jitter interval, starts_at timestamp with time zone, ends_at timestamp with time zone) FROM PUBLIC;
 
@@ -6343,21 +6168,15 @@ GRANT ALL ON FUNCTION hybrid_runner.schedule(name text, kind text, payload jsonb
 
 GRANT ALL ON FUNCTION hybrid_runner.schedule(name text, kind text, payload jsonb, cron text, every interval, at timestamp with time zone, timezone text, queue text, priority integer, max_attempts integer, timeout interval, overlap text, missed text, catch_up interval, jitter interval, starts_at timestamp with time zone, ends_at timestamp with time zone) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.schedule(name text, kind text, payload jsonb, cron text, every interval, at timestamp with time zone, timezone text, queue text, priority integer, max_attempts integer, timeout interval, overlap text, missed text, catch_up interval, jitter interval, starts_at timestamp with time zone, ends_at timestamp with time zone) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.shown(given text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_runner.signal(key text, payload jsonb, once boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.signal(key text, payload jsonb, once boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.signal(key text, payload jsonb, once boolean) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.signals_channel() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.signals_channel() TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.signals_channel() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.similar_kind(kind text) FROM PUBLIC;
 
@@ -6365,13 +6184,9 @@ GRANT ALL ON FUNCTION hybrid_runner.similar_kind(kind text) TO hybrid_runner_pro
 
 GRANT ALL ON FUNCTION hybrid_runner.similar_kind(kind text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.similar_kind(kind text) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.store_follow_ups(follow_ups jsonb[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.store_follow_ups(follow_ups jsonb[]) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.store_follow_ups(follow_ups jsonb[]) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.store_schedule(name text, kind text, payload jsonb, cron text, every interval, at timestamp with time zone, timezone text, queue text, priority integer, max_attempts integer, timeout interval, overlap text, missed text, catch_up interval, jitter interval, starts_at timestamp with time zone, ends_at timestamp with time zone, declared boolean) FROM PUBLIC;
 
@@ -6380,8 +6195,6 @@ REVOKE ALL ON FUNCTION hybrid_runner.store_ticks(its hybrid_runner.schedules, ti
 REVOKE ALL ON FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.take_ended(ids bigint[], claims bigint[], states text[], results text[], errors text[], cancelled_at timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.take_key(key text, unique_for interval) FROM PUBLIC;
 
@@ -6395,51 +6208,35 @@ GRANT ALL ON FUNCTION hybrid_runner.unknown_kinds(due_for interval, most integer
 
 GRANT ALL ON FUNCTION hybrid_runner.unknown_kinds(due_for interval, most integer) TO hybrid_runner_reader;
 
-GRANT ALL ON FUNCTION hybrid_runner.unknown_kinds(due_for interval, most integer) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.unschedule(name text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.unschedule(name text) TO hybrid_runner_producer;
 
 GRANT ALL ON FUNCTION hybrid_runner.unschedule(name text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.unschedule(name text) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.wake_waiting(ids bigint[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.wake_waiting(ids bigint[]) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.wake_waiting(ids bigint[]) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.want_again(source integer, row_key text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.want_again(source integer, row_key text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.want_again(source integer, row_key text) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.want_rows(source integer, most integer, first_block bigint, blocks bigint) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.want_rows(source integer, most integer, first_block bigint, blocks bigint) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.want_rows(source integer, most integer, first_block bigint, blocks bigint) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.write_late_rows(source integer, keys text[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.write_late_rows(source integer, keys text[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.write_late_rows(source integer, keys text[]) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) TO hybrid_runner_admin;
-
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.jobs TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_admin;
 
 GRANT SELECT(id) ON TABLE hybrid_runner.jobs TO hybrid_runner_producer;
 
@@ -6477,59 +6274,33 @@ GRANT SELECT ON TABLE hybrid_runner.all_jobs TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.all_jobs TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_runner.all_jobs TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_runner.archive_completed TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_runner.archive_completed TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.archive_completed_default TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_runner.archive_completed_default TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_runner.archive_failed TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_runner.archive_failed TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_runner.archive_failed_default TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_runner.archive_failed_default TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.retention TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.retention TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.retention TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_runner.archive_halves TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_runner.archive_halves TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.archive_partitions TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_runner.archive_partitions TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_runner.archive_scans TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_runner.archive_scans TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.callback_secret TO hybrid_runner_worker;
 
-GRANT UPDATE(secret) ON TABLE hybrid_runner.callback_secret TO hybrid_runner_admin;
-
 GRANT SELECT ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_worker;
 
-GRANT ALL ON SEQUENCE hybrid_runner.changes_channel_number TO hybrid_runner_admin;
-
 GRANT SELECT,USAGE ON SEQUENCE hybrid_runner.claims TO hybrid_runner_worker;
-
-GRANT ALL ON SEQUENCE hybrid_runner.claims TO hybrid_runner_admin;
 
 GRANT SELECT,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.duties TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.duties TO hybrid_runner_admin;
 
 GRANT INSERT(name) ON TABLE hybrid_runner.duties TO hybrid_runner_worker;
 
@@ -6537,65 +6308,37 @@ GRANT INSERT(every) ON TABLE hybrid_runner.duties TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.id_history TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_runner.id_history TO hybrid_runner_admin;
-
 GRANT SELECT,USAGE ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_worker;
-
-GRANT ALL ON SEQUENCE hybrid_runner.jobs_id_seq TO hybrid_runner_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.kinds TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.kinds TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.kinds TO hybrid_runner_admin;
-
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.late_rows TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.late_rows TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.late_rows TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_runner.locks TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_runner.locks TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.migrations TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.migrations TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_runner.migrations TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_runner.queues TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.queues TO hybrid_runner_reader;
 
-GRANT SELECT,DELETE ON TABLE hybrid_runner.queues TO hybrid_runner_admin;
-
-GRANT INSERT(name) ON TABLE hybrid_runner.queues TO hybrid_runner_admin;
-
-GRANT INSERT(ring_within),UPDATE(ring_within) ON TABLE hybrid_runner.queues TO hybrid_runner_admin;
-
-GRANT INSERT(paused_at),UPDATE(paused_at) ON TABLE hybrid_runner.queues TO hybrid_runner_admin;
-
 GRANT SELECT ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_worker;
-
-GRANT ALL ON SEQUENCE hybrid_runner.queues_number_seq TO hybrid_runner_admin;
 
 GRANT SELECT,DELETE ON TABLE hybrid_runner.row_changes TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.row_changes TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.row_changes TO hybrid_runner_admin;
-
 GRANT SELECT ON SEQUENCE hybrid_runner.row_changes_id_seq TO hybrid_runner_worker;
-
-GRANT ALL ON SEQUENCE hybrid_runner.row_changes_id_seq TO hybrid_runner_admin;
 
 GRANT SELECT,DELETE ON TABLE hybrid_runner.signals TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.signals TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.signals TO hybrid_runner_admin;
 
 GRANT INSERT(key) ON TABLE hybrid_runner.signals TO hybrid_runner_worker;
 
@@ -6605,64 +6348,38 @@ GRANT UPDATE(newest_job) ON TABLE hybrid_runner.signals TO hybrid_runner_worker;
 
 GRANT SELECT ON SEQUENCE hybrid_runner.signals_id_seq TO hybrid_runner_worker;
 
-GRANT ALL ON SEQUENCE hybrid_runner.signals_id_seq TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_runner.sleepers TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_runner.sleepers TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_runner.sources TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.sources TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_runner.sources TO hybrid_runner_admin;
-
-GRANT SELECT ON SEQUENCE hybrid_runner.sources_id_seq TO hybrid_runner_worker;
-
-GRANT ALL ON SEQUENCE hybrid_runner.sources_id_seq TO hybrid_runner_admin;
+GRANT SELECT,USAGE ON SEQUENCE hybrid_runner.sources_id_seq TO hybrid_runner_worker;
 
 GRANT SELECT,UPDATE ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_worker;
-
-GRANT ALL ON SEQUENCE hybrid_runner.stream_readers_until TO hybrid_runner_admin;
 
 GRANT SELECT,DELETE,UPDATE ON TABLE hybrid_runner.taken_keys TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.taken_keys TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.taken_keys TO hybrid_runner_admin;
-
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.unreported_ends TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.unreported_ends TO hybrid_runner_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.unreported_ends TO hybrid_runner_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.waits TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.waits TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.waits TO hybrid_runner_admin;
-
 GRANT SELECT ON SEQUENCE hybrid_runner.waits_id_seq TO hybrid_runner_worker;
-
-GRANT ALL ON SEQUENCE hybrid_runner.waits_id_seq TO hybrid_runner_admin;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.workers TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_runner.workers TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.workers TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_runner.xid_history TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_runner.xid_history TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_runner.zone_rules TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_runner.zone_rules TO hybrid_runner_admin;
 
 ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT SELECT ON SEQUENCES TO hybrid_runner_worker;
 
 ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT SELECT ON TABLES TO hybrid_runner_reader;
-
-ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_runner GRANT SELECT ON TABLES TO hybrid_runner_admin;

@@ -20,6 +20,7 @@ from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from tests.support import faketime, pgbouncer, versions
 from tests.support.server import Choice, Databases, Server, choose_server
+from tools.roles import make_groups_of
 
 pytest_plugins = [
     "tests.support.login_fixtures",
@@ -78,6 +79,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def server(pytestconfig: pytest.Config) -> Iterator[Server]:
     """The Postgres under test."""
     server = pytestconfig.stash[CHOICE].start()
+    asyncio.run(make_groups_of(server.dsn))
     yield server
     server.stop()
 

@@ -17,6 +17,7 @@ from hybrid_runner.embedded.binaries import find_binaries
 from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
 from hybrid_runner.storage.monitor_schema import install_monitors
+from tools.roles import make_groups
 
 TARGET = Path(__file__).resolve().parent.parent / "sql" / "schema.sql"
 TARGETS = {
@@ -92,6 +93,7 @@ def current() -> dict[str, str]:
 async def _migrate(dsn: str) -> None:
     connection = await connect(dsn)
     try:
+        await make_groups(connection)
         await migrate(connection)
         await install_monitors(connection)
     finally:

@@ -168,9 +168,7 @@ class Shop:
 
 @asynccontextmanager
 async def open_shop(dsn: str, fakes: FakeServices) -> AsyncIterator[Shop]:
-    connection: asyncpg.Connection[Any] = await asyncpg.connect(
-        dsn, server_settings={"role": "hybrid_monitors_editor"}
-    )
+    connection: asyncpg.Connection[Any] = await asyncpg.connect(dsn)
     try:
         yield Shop(connection, fakes)
     finally:

@@ -175,8 +175,7 @@ def needs_owner(error: BaseException) -> DatabaseError:
 
 def _forbidden(line: str) -> DatabaseError:
     return DatabaseError(
-        f"{line}: grant this role hybrid_runner_worker, _producer, _reader or _admin, or use"
-        " another"
+        f"{line}: grant this role hybrid_runner_worker, _producer or _reader, or use another"
     )
 
 

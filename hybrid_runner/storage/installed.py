@@ -10,14 +10,17 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 
+import asyncpg
+
+from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.storage.queries import functions, query, script
 from hybrid_runner.telemetry.log_events import log_event
 
 log = logging.getLogger("hybrid_runner.storage")
 
-_ROLES = 4
 _SCRIPTS = ("partitions", "grants")
+_NOT_GRANTED = "01007"
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,6 @@ class Installed:
     """The roles that were there when rights were granted."""
     roles: tuple[str, ...]
     """The roles that are there now."""
-    may_make_roles: bool
     wanted: str
     """The digest of this release."""
 
@@ -44,20 +46,19 @@ class Installed:
         """Whether its functions and grants need not be made."""
         if self.is_of_newer_release:
             return True
-        roles_are_missing = len(self.roles) < _ROLES and self.may_make_roles
-        return self.digest == self.wanted and self.granted == self.roles and not roles_are_missing
+        return self.digest == self.wanted and self.granted == self.roles
 
 
 async def read_installed(on: Fetches, part: str = "") -> Installed:
     """What this database has."""
     asked = query("monitors_installed") if part else query("installed")
-    [(recorded, roles, may_make_roles)] = await on.fetch(asked)
+    [(recorded, roles)] = await on.fetch(asked)
     try:
         found = json.loads(recorded or "{}")
         said = str(found["release"]), str(found["digest"]), tuple(map(str, found["roles"]))
     except (ValueError, LookupError, TypeError):
         said = "", "", ()
-    return Installed(*said, tuple(roles), bool(may_make_roles), digest(part))
+    return Installed(*said, tuple(roles), digest(part))
 
 
 def digest(part: str = "") -> str:
@@ -99,6 +100,16 @@ async def warn_of_older_functions(on: Fetches) -> None:
             installed.release or "an earlier one",
             extra=log_event("schema.functions_older"),
         )
+
+
+def _warn_of_missing_role(_: object, message: asyncpg.PostgresLogMessage) -> None:
+    if message.sqlstate == _NOT_GRANTED:
+        log.warning("%s", message.message, extra=log_event("schema.role_missing"))
+
+
+def warn_of_missing_roles(connection: Connection) -> None:
+    """Log each role that is not there to be granted rights, as the script of grants says it."""
+    connection.add_log_listener(_warn_of_missing_role)
 
 
 def _version() -> str:

@@ -12,7 +12,12 @@ from hybrid_runner.errors import DatabaseError, SchemaMissing, SchemaTooNew, Sch
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.storage.failures import needs_owner, translate
-from hybrid_runner.storage.installed import needs_functions, record, warn_of_older_functions
+from hybrid_runner.storage.installed import (
+    needs_functions,
+    record,
+    warn_of_missing_roles,
+    warn_of_older_functions,
+)
 from hybrid_runner.storage.lock_waits import LONGEST, Connects, until_locks_are_free
 from hybrid_runner.storage.monitor_schema import update_monitors
 from hybrid_runner.storage.queries import Migration, functions, migrations, query, script
@@ -51,6 +56,7 @@ async def migrate(
 
     The answer is the migrations that were missing.
     """
+    warn_of_missing_roles(connection)
     try:
         return await until_locks_are_free(
             lambda: _migrate(connection), connection, connects, longest=longest

@@ -12,7 +12,7 @@ from hybrid_runner.errors import SchemaMissing, SchemaTooNew, SchemaUnreleased
 from hybrid_runner.storage.connections.connection import Connection
 from hybrid_runner.storage.connections.statements import Fetches, fetch
 from hybrid_runner.storage.failures import needs_owner, translate
-from hybrid_runner.storage.installed import read_installed, record
+from hybrid_runner.storage.installed import read_installed, record, warn_of_missing_roles
 from hybrid_runner.storage.lock_waits import LONGEST, Connects, until_locks_are_free
 from hybrid_runner.storage.queries import Migration, functions, migrations, query, script
 from hybrid_runner.telemetry.log_events import log_event
@@ -31,6 +31,7 @@ async def install_monitors(
 
     hybrid_runner has to be there already, and this role has to own it.
     """
+    warn_of_missing_roles(connection)
     try:
         return await until_locks_are_free(
             lambda: _install(connection), connection, connects, longest=longest

@@ -89,6 +89,7 @@ LogEvent = Literal[
     "schema.functions_older",
     "schema.migration_waits",
     "schema.monitors_of_another_role",
+    "schema.role_missing",
     "settings.unknown",
     "source.readable",
     "source.unreadable",

@@ -5,7 +5,6 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
-        PERFORM hybrid_runner.check_schedule_count();
         PERFORM hybrid_runner.keep_schedule_duty();
     END IF;
     PERFORM hybrid_runner.notify_if_room('hybrid_runner.~ticks', '');

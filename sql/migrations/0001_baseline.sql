@@ -74,6 +74,11 @@ CREATE TABLE hybrid_runner.jobs (
     CONSTRAINT jobs_data_is_at_most_1_mib_as_text CHECK (octet_length(data::text) <= 1048576),
     -- A sign of waiting for a key needs a key behind it, which the job is given.
     CONSTRAINT jobs_key_is_1_to_512_bytes CHECK (octet_length(key) <= 512 AND ltrim(key, '>') <> ''),
+    -- Else a producer could keep a host from being polled: by the key of its job.
+    CONSTRAINT jobs_key_that_begins_with_monitors_is_for_workers_alone CHECK (
+        CASE WHEN key ~ '^>*monitors[.:]'
+            THEN has_column_privilege(session_user, 'hybrid_runner.jobs', 'payload', 'UPDATE') END
+    ),
     CONSTRAINT jobs_max_attempts_is_1_to_1000 CHECK (max_attempts BETWEEN 1 AND 1000),
     -- What a worker cannot read must not be stored: such a row would spoil the batch it is claimed
     -- with. Months and days of opposite signs add up to little and reach far: then the seconds are

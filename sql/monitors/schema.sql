@@ -2466,29 +2466,21 @@ GRANT USAGE ON SCHEMA hybrid_monitors TO hybrid_runner_worker;
 
 GRANT USAGE ON SCHEMA hybrid_monitors TO hybrid_runner_reader;
 
-GRANT USAGE ON SCHEMA hybrid_monitors TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.add_partition(what text, opens timestamp with time zone, closes timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.add_service(columns jsonb) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.add_service(columns jsonb) TO hybrid_monitors_editor;
 
-GRANT ALL ON FUNCTION hybrid_monitors.add_service(columns jsonb) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.ask_poll(name text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.ask_poll(name text) TO hybrid_monitors_editor;
-
-GRANT ALL ON FUNCTION hybrid_monitors.ask_poll(name text) TO hybrid_runner_admin;
 
 GRANT ALL ON FUNCTION hybrid_monitors.ask_poll(name text) TO hybrid_runner_worker;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.begin_probes(job_id bigint, claim bigint, service_ids bigint[], until timestamp with time zone) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.begin_probes(job_id bigint, claim bigint, service_ids bigint[], until timestamp with time zone) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_monitors.begin_probes(job_id bigint, claim bigint, service_ids bigint[], until timestamp with time zone) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.check_alias() FROM PUBLIC;
 
@@ -2500,25 +2492,17 @@ REVOKE ALL ON FUNCTION hybrid_monitors.close_host(host text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.close_host(host text) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_monitors.close_host(host text) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_monitors.drop_partitions(most integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.events_are_read() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.events_are_read() TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_monitors.events_are_read() TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.forget_strays(most integer) FROM PUBLIC;
 
@@ -2528,8 +2512,6 @@ REVOKE ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time
 
 GRANT ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) TO hybrid_monitors_editor;
 
-GRANT ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) TO hybrid_runner_admin;
-
 GRANT ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) TO hybrid_runner_reader;
 
 GRANT ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) TO hybrid_runner_worker;
@@ -2537,8 +2519,6 @@ GRANT ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time 
 REVOKE ALL ON FUNCTION hybrid_monitors.latency_bounds() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.latency_bounds() TO hybrid_monitors_editor;
-
-GRANT ALL ON FUNCTION hybrid_monitors.latency_bounds() TO hybrid_runner_admin;
 
 GRANT ALL ON FUNCTION hybrid_monitors.latency_bounds() TO hybrid_runner_reader;
 
@@ -2548,8 +2528,6 @@ REVOKE ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) FROM 
 
 GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_monitors.make_partitions(days_ahead integer) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.mend_set_back(host text, place double precision, looked timestamp with time zone) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.moment_of(id bigint, every interval, place double precision, looked timestamp with time zone) FROM PUBLIC;
@@ -2558,8 +2536,6 @@ REVOKE ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_monitors.open_hosts(hosts text[]) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.phase_of(id bigint) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.recognised_services(host text, taken bigint[], known_ids bigint[], known_versions xid[], known_standings xid[], has_windows boolean) FROM PUBLIC;
@@ -2567,8 +2543,6 @@ REVOKE ALL ON FUNCTION hybrid_monitors.recognised_services(host text, taken bigi
 REVOKE ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_equals(place text, value jsonb) FROM PUBLIC;
 
@@ -2598,19 +2572,13 @@ REVOKE ALL ON FUNCTION hybrid_monitors.rename_dependencies(most integer) FROM PU
 
 GRANT ALL ON FUNCTION hybrid_monitors.rename_dependencies(most integer) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_monitors.rename_dependencies(most integer) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.roll_up_hour() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.roll_up_hour() TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_monitors.roll_up_hour() TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) TO hybrid_monitors_editor;
-
-GRANT ALL ON FUNCTION hybrid_monitors.service_columns_of(columns jsonb) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.services_changed(hosts text[], are_opened boolean) FROM PUBLIC;
 
@@ -2642,8 +2610,6 @@ GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.standings TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.store_standings(host text, decided hybrid_monitors.standings[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.survey_host(host text, on_its_way bigint[], last_look timestamp with time zone, looked timestamp with time zone, OUT due bigint[], OUT next_due timestamp with time zone, OUT new integer, OUT here integer, OUT is_late boolean) FROM PUBLIC;
@@ -2652,25 +2618,17 @@ REVOKE ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, clai
 
 GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer, known_ids bigint[], known_versions xid[], known_standings xid[]) TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_monitors.take_round(host text, job_id bigint, claim bigint, most integer, known_ids bigint[], known_versions xid[], known_standings xid[]) TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.update_service(name text, columns jsonb) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.update_service(name text, columns jsonb) TO hybrid_monitors_editor;
-
-GRANT ALL ON FUNCTION hybrid_monitors.update_service(name text, columns jsonb) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.upkeep_ended() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.upkeep_ended() TO hybrid_runner_worker;
 
-GRANT ALL ON FUNCTION hybrid_monitors.upkeep_ended() TO hybrid_runner_admin;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.wake_set_back() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.wake_set_back() TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_monitors.wake_set_back() TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.why_suppressed(id bigint, depends_on bigint, labels jsonb, quiet_until timestamp with time zone) FROM PUBLIC;
 
@@ -2680,15 +2638,11 @@ GRANT SELECT ON TABLE hybrid_monitors.aliases TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.aliases TO hybrid_runner_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_monitors.aliases TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_monitors.asked TO hybrid_monitors_editor;
 
 GRANT SELECT ON TABLE hybrid_monitors.asked TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.asked TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_monitors.asked TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.dependencies TO hybrid_monitors_editor;
 
@@ -2696,15 +2650,11 @@ GRANT SELECT ON TABLE hybrid_monitors.dependencies TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.dependencies TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.dependencies TO hybrid_runner_admin;
-
 GRANT SELECT ON SEQUENCE hybrid_monitors.dependencies_id_seq TO hybrid_monitors_editor;
 
 GRANT SELECT ON SEQUENCE hybrid_monitors.dependencies_id_seq TO hybrid_runner_worker;
 
 GRANT SELECT ON SEQUENCE hybrid_monitors.dependencies_id_seq TO hybrid_runner_reader;
-
-GRANT SELECT ON SEQUENCE hybrid_monitors.dependencies_id_seq TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.errors TO hybrid_monitors_editor;
 
@@ -2712,15 +2662,11 @@ GRANT SELECT ON TABLE hybrid_monitors.errors TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.errors TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.errors TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_monitors.errors_default TO hybrid_monitors_editor;
 
 GRANT SELECT ON TABLE hybrid_monitors.errors_default TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.errors_default TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_monitors.errors_default TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.event_numbers TO hybrid_monitors_editor;
 
@@ -2728,15 +2674,11 @@ GRANT SELECT ON TABLE hybrid_monitors.event_numbers TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.event_numbers TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.event_numbers TO hybrid_runner_admin;
-
 GRANT SELECT ON SEQUENCE hybrid_monitors.event_readers_until TO hybrid_monitors_editor;
 
 GRANT SELECT,UPDATE ON SEQUENCE hybrid_monitors.event_readers_until TO hybrid_runner_worker;
 
 GRANT SELECT ON SEQUENCE hybrid_monitors.event_readers_until TO hybrid_runner_reader;
-
-GRANT SELECT,UPDATE ON SEQUENCE hybrid_monitors.event_readers_until TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.events TO hybrid_monitors_editor;
 
@@ -2744,15 +2686,11 @@ GRANT SELECT ON TABLE hybrid_monitors.events TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.events TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.events TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_monitors.events_default TO hybrid_monitors_editor;
 
 GRANT SELECT ON TABLE hybrid_monitors.events_default TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.events_default TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_monitors.events_default TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.hosts TO hybrid_monitors_editor;
 
@@ -2760,15 +2698,11 @@ GRANT SELECT ON TABLE hybrid_monitors.hosts TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.hosts TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.hosts TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_monitors.hours TO hybrid_monitors_editor;
 
 GRANT SELECT ON TABLE hybrid_monitors.hours TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.hours TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_monitors.hours TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.hours_default TO hybrid_monitors_editor;
 
@@ -2776,15 +2710,11 @@ GRANT SELECT ON TABLE hybrid_monitors.hours_default TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.hours_default TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.hours_default TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_monitors.latencies TO hybrid_monitors_editor;
 
 GRANT SELECT ON TABLE hybrid_monitors.latencies TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.latencies TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_monitors.latencies TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.latencies_default TO hybrid_monitors_editor;
 
@@ -2792,15 +2722,11 @@ GRANT SELECT ON TABLE hybrid_monitors.latencies_default TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.latencies_default TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.latencies_default TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_monitors.latency_history TO hybrid_monitors_editor;
 
 GRANT SELECT ON TABLE hybrid_monitors.latency_history TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.latency_history TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_monitors.latency_history TO hybrid_runner_admin;
 
 GRANT SELECT,DELETE ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
 
@@ -2808,67 +2734,35 @@ GRANT SELECT ON TABLE hybrid_monitors.services TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.services TO hybrid_runner_reader;
 
-GRANT SELECT,DELETE ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
-
 GRANT INSERT(name),UPDATE(name) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
-
-GRANT INSERT(name),UPDATE(name) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
 
 GRANT INSERT(url),UPDATE(url) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
 
-GRANT INSERT(url),UPDATE(url) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
-
 GRANT INSERT(every),UPDATE(every) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
-
-GRANT INSERT(every),UPDATE(every) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
 
 GRANT INSERT(timeout),UPDATE(timeout) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
 
-GRANT INSERT(timeout),UPDATE(timeout) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
-
 GRANT INSERT(format),UPDATE(format) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
-
-GRANT INSERT(format),UPDATE(format) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
 
 GRANT INSERT(mapping),UPDATE(mapping) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
 
-GRANT INSERT(mapping),UPDATE(mapping) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
-
 GRANT INSERT(expect),UPDATE(expect) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
-
-GRANT INSERT(expect),UPDATE(expect) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
 
 GRANT INSERT(headers),UPDATE(headers) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
 
-GRANT INSERT(headers),UPDATE(headers) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
-
 GRANT INSERT(follow),UPDATE(follow) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
-
-GRANT INSERT(follow),UPDATE(follow) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
 
 GRANT INSERT(fail_after),UPDATE(fail_after) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
 
-GRANT INSERT(fail_after),UPDATE(fail_after) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
-
 GRANT INSERT(recover_after),UPDATE(recover_after) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
-
-GRANT INSERT(recover_after),UPDATE(recover_after) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
 
 GRANT INSERT(depends_on),UPDATE(depends_on) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
 
-GRANT INSERT(depends_on),UPDATE(depends_on) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
-
 GRANT INSERT(labels),UPDATE(labels) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
-
-GRANT INSERT(labels),UPDATE(labels) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
 
 GRANT INSERT(active),UPDATE(active) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
 
-GRANT INSERT(active),UPDATE(active) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
-
 GRANT INSERT(quiet_until),UPDATE(quiet_until) ON TABLE hybrid_monitors.services TO hybrid_monitors_editor;
-
-GRANT INSERT(quiet_until),UPDATE(quiet_until) ON TABLE hybrid_monitors.services TO hybrid_runner_admin;
 
 GRANT SELECT,DELETE ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
 
@@ -2876,31 +2770,17 @@ GRANT SELECT ON TABLE hybrid_monitors.windows TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.windows TO hybrid_runner_reader;
 
-GRANT SELECT,DELETE ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
-
 GRANT INSERT(service_id),UPDATE(service_id) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
-
-GRANT INSERT(service_id),UPDATE(service_id) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
 
 GRANT INSERT(label),UPDATE(label) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
 
-GRANT INSERT(label),UPDATE(label) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
-
 GRANT INSERT(begins),UPDATE(begins) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
-
-GRANT INSERT(begins),UPDATE(begins) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
 
 GRANT INSERT(ends),UPDATE(ends) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
 
-GRANT INSERT(ends),UPDATE(ends) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
-
 GRANT INSERT(every),UPDATE(every) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
 
-GRANT INSERT(every),UPDATE(every) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
-
 GRANT INSERT(reason),UPDATE(reason) ON TABLE hybrid_monitors.windows TO hybrid_monitors_editor;
-
-GRANT INSERT(reason),UPDATE(reason) ON TABLE hybrid_monitors.windows TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.maintained TO hybrid_monitors_editor;
 
@@ -2908,15 +2788,11 @@ GRANT SELECT ON TABLE hybrid_monitors.maintained TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.maintained TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.maintained TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_monitors.migrations TO hybrid_monitors_editor;
 
 GRANT SELECT ON TABLE hybrid_monitors.migrations TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.migrations TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_monitors.migrations TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_monitors_editor;
 
@@ -2924,17 +2800,11 @@ GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.overview TO hybrid_runner_admin;
-
 GRANT SELECT ON TABLE hybrid_monitors.retention TO hybrid_monitors_editor;
 
 GRANT SELECT ON TABLE hybrid_monitors.retention TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.retention TO hybrid_runner_reader;
-
-GRANT SELECT ON TABLE hybrid_monitors.retention TO hybrid_runner_admin;
-
-GRANT UPDATE(keep) ON TABLE hybrid_monitors.retention TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.partitions TO hybrid_monitors_editor;
 
@@ -2942,15 +2812,11 @@ GRANT SELECT ON TABLE hybrid_monitors.partitions TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.partitions TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.partitions TO hybrid_runner_admin;
-
 GRANT SELECT ON SEQUENCE hybrid_monitors.services_id_seq TO hybrid_monitors_editor;
 
 GRANT SELECT ON SEQUENCE hybrid_monitors.services_id_seq TO hybrid_runner_worker;
 
 GRANT SELECT ON SEQUENCE hybrid_monitors.services_id_seq TO hybrid_runner_reader;
-
-GRANT SELECT ON SEQUENCE hybrid_monitors.services_id_seq TO hybrid_runner_admin;
 
 GRANT SELECT ON TABLE hybrid_monitors.upkeep_runs TO hybrid_monitors_editor;
 
@@ -2958,20 +2824,14 @@ GRANT SELECT ON TABLE hybrid_monitors.upkeep_runs TO hybrid_runner_worker;
 
 GRANT SELECT ON TABLE hybrid_monitors.upkeep_runs TO hybrid_runner_reader;
 
-GRANT SELECT ON TABLE hybrid_monitors.upkeep_runs TO hybrid_runner_admin;
-
 GRANT SELECT ON SEQUENCE hybrid_monitors.windows_id_seq TO hybrid_monitors_editor;
 
 GRANT SELECT ON SEQUENCE hybrid_monitors.windows_id_seq TO hybrid_runner_worker;
 
 GRANT SELECT ON SEQUENCE hybrid_monitors.windows_id_seq TO hybrid_runner_reader;
 
-GRANT SELECT ON SEQUENCE hybrid_monitors.windows_id_seq TO hybrid_runner_admin;
-
 ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_monitors GRANT SELECT ON TABLES TO hybrid_runner_worker;
 
 ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_monitors GRANT SELECT ON TABLES TO hybrid_runner_reader;
-
-ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_monitors GRANT SELECT ON TABLES TO hybrid_runner_admin;
 
 ALTER DEFAULT PRIVILEGES IN SCHEMA hybrid_monitors GRANT SELECT ON TABLES TO hybrid_monitors_editor;

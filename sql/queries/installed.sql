@@ -4,12 +4,7 @@ SELECT
     ARRAY(
         SELECT r.rolname::text FROM pg_roles AS r
         WHERE r.rolname IN (
-            'hybrid_runner_producer', 'hybrid_runner_worker', 'hybrid_runner_reader',
-            'hybrid_runner_admin'
+            'hybrid_runner_producer', 'hybrid_runner_worker', 'hybrid_runner_reader'
         )
         ORDER BY r.rolname::text COLLATE "C"
-    ) AS roles,
-    EXISTS (
-        SELECT FROM pg_roles AS r
-        WHERE r.rolname = current_user AND (r.rolsuper OR r.rolcreaterole)
-    ) AS may_make_roles
+    ) AS roles

@@ -19,7 +19,7 @@ BEGIN
             SELECT r.rolname
             FROM pg_catalog.pg_roles AS r
             WHERE made.is_called
-                AND r.rolname IN (<<runner_owner_word>>, 'hybrid_runner_worker', 'hybrid_runner_admin')
+                AND r.rolname IN (<<runner_owner_word>>, 'hybrid_runner_worker')
         LOOP
             EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO %I', made.name, role.rolname);
         END LOOP;

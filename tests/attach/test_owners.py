@@ -202,7 +202,7 @@ async def test_the_owner_of_a_table_reaches_nothing_but_its_own_jobs(database: C
     [USER, STRANGER, "hybrid_runner_producer", "hybrid_runner_reader"],
     ids=["user", "stranger", "producer", "reader"],
 )
-async def test_nobody_but_workers_and_administrators_calls_what_was_made(
+async def test_other_roles_than_workers_cannot_call_what_was_made(
     role: str, database: Connection
 ) -> None:
     await attach(database)

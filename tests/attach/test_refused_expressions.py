@@ -146,12 +146,12 @@ async def test_whoever_may_not_make_temporary_views_is_told_so(
     """Section 5: missing rights."""
     name = await audits.fetchval("SELECT quote_ident(current_database())")
     await audits.execute(f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC")
-    connection = await connect(login(Login.ADMIN))
+    connection = await connect(login(Login.WORKER))
     async with connection.transaction():
         with pytest.raises(ConfigurationError) as refused:
             await check(connection, asked(), 1, for_script=True)
     assert "permission denied to create temporary tables in database" in str(refused.value)
-    assert f"granted to {Login.ADMIN.role} (GRANT TEMPORARY ON DATABASE" in str(refused.value)
+    assert f"granted to {Login.WORKER.role} (GRANT TEMPORARY ON DATABASE" in str(refused.value)
     await connection.close()
 
 

@@ -138,8 +138,8 @@ async def test_whoever_may_not_act_as_the_owners_is_told_which_grant_helps(
     """Section 5: missing rights."""
     await database.execute(AUDITS)
     owner = await database.fetchval("SELECT quote_ident(current_user)")
-    stranger = Login.ADMIN.role
-    connection = await connect(login(Login.ADMIN))
+    stranger = Login.WORKER.role
+    connection = await connect(login(Login.WORKER))
     said = await refusal(connection, asked())
     assert f"{stranger} cannot act as {owner}, who owns the schema hybrid_runner" in said
     assert f"run GRANT {owner} TO {stranger}" in said
@@ -187,7 +187,7 @@ async def test_a_script_can_be_asked_for_without_rights(
 ) -> None:
     """`--sql` is for somebody else to run."""
     await database.execute(AUDITS)
-    connection = await connect(login(Login.ADMIN))
+    connection = await connect(login(Login.WORKER))
     async with connection.transaction():
         found = await check(connection, asked(), 1, for_script=True)
     assert found.source.table == "audits"

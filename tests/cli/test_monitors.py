@@ -441,7 +441,7 @@ def test_the_command_is_quick_to_load() -> None:
     assert done.stdout == "False\n"
 
 
-@pytest.mark.parametrize("who", [Login.WORKER, Login.READER, Login.ADMIN])
+@pytest.mark.parametrize("who", [Login.WORKER, Login.READER])
 async def test_whoever_may_read_sees_services_and_events(
     dsn: str, database: Connection, login: Logins, who: Login
 ) -> None:

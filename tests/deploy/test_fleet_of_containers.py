@@ -52,6 +52,10 @@ ENDED = (
 LOGINS = (
     "SELECT DISTINCT usename FROM pg_stat_activity WHERE application_name LIKE 'hybrid-runner%'"
 )
+OWNER = (
+    "SELECT r.rolname || ' ' || left(r.rolsuper::text, 1) FROM pg_namespace AS n"
+    " JOIN pg_roles AS r ON r.oid = n.nspowner WHERE n.nspname = 'hybrid_runner'"
+)
 
 
 @pytest.fixture
@@ -104,6 +108,7 @@ async def test_a_worker_is_killed_one_is_stopped_one_is_added_and_every_job_is_d
     assert all(later <= earlier + ROOM for earlier, later in pairwise(backlogs)), backlogs
     assert fleet.page(added, "/scale")["wanted"] == 0
     assert fleet.psql("jobs_reader", LOGINS) == ["jobs_worker"]
+    assert fleet.psql("jobs_reader", OWNER) == ["jobs_owner f"]
     assert fleet.psql("jobs_reader", ENDED) == [f"completed {JOBS} {JOBS}"]
     assert fleet.psql("jobs_reader", "SELECT count(*) FROM hybrid_runner.jobs") == ["0"]
     await until_seen(lambda: fleet.page(stays, "/scale"), lambda said: said["workers"] == 2)

@@ -5,6 +5,7 @@ to all databases of one.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import AsyncIterator
@@ -19,6 +20,7 @@ from hybrid_runner.embedded.binaries import psql_command
 from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
+from tests.cli.running import succeeds
 from tests.deploy.tasks.slow import app as tasks
 from tests.support.faults import OwnServer, own_server
 from tests.support.server import QUICK, embedded
@@ -30,7 +32,7 @@ SCRIPT = Path(__file__).parents[2] / "deploy" / "roles.sql"
 
 @pytest.fixture
 async def server() -> AsyncIterator[OwnServer]:
-    """One that is migrated."""
+    """One that is migrated, and has the roles already."""
     async with own_server() as server:
         yield server
 
@@ -126,18 +128,6 @@ async def test_a_login_may_do_no_more_than_its_name_says(
         await connection.close()
 
 
-GRANTED = """
-    SELECT string_agg(member::regrole::text, ' ' ORDER BY member::regrole::text)
-    FROM pg_auth_members
-    WHERE 'jobs_' || split_part(roleid::regrole::text, '_', 3) = member::regrole::text
-"""
-OWNER = "CREATE ROLE owner LOGIN {right}; CREATE DATABASE owned OWNER owner"
-FOUR = "".join(
-    f"CREATE ROLE hybrid_runner_{name} NOLOGIN;"
-    for name in ("producer", "worker", "reader", "admin")
-)
-
-
 @pytest.fixture
 async def fresh() -> AsyncIterator[OwnServer]:
     """One without any roles."""
@@ -145,44 +135,64 @@ async def fresh() -> AsyncIterator[OwnServer]:
         yield OwnServer(postgres)
 
 
-async def owned(server: OwnServer, preparation: str) -> str:
-    """The DSN of the owner of a database, who has migrated it."""
-    connection = await connect(server.dsn)
-    for statement in preparation.split(";"):
-        await connection.execute(statement)
-    await connection.close()
-    dsn = urlunsplit(urlsplit(as_role(server, "owner"))._replace(path="/owned"))
-    connection = await connect(dsn)
-    await migrate(connection)
-    await connection.close()
-    return dsn
+def fenced(language: str) -> list[str]:
+    """The commands of deploy/README.md about the database, one a line."""
+    page = (SCRIPT.parent / "README.md").read_text(encoding="utf-8")
+    [section] = re.findall(r"^## The database$.*?(?=^## )", page, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
 
 
-async def test_who_migrates_with_createrole_makes_the_logins_too(fresh: OwnServer) -> None:
-    dsn = await owned(fresh, OWNER.format(right="CREATEROLE"))
-    psql(dsn, "-q", "-f", str(SCRIPT))
-    assert psql(dsn, "-Atc", GRANTED) == "jobs_producer jobs_reader jobs_worker"
-
-
-async def test_where_somebody_else_made_the_roles_that_one_makes_the_logins_too(
+async def test_roles_and_logins_of_the_page_have_no_powers_on_the_server(
     fresh: OwnServer,
 ) -> None:
-    dsn = await owned(fresh, FOUR + OWNER.format(right=""))
+    """On PostgreSQL 14 and 15 CREATEROLE is as good as the server's account."""
+    for statement in fenced("sql"):
+        psql(fresh.dsn, "-qc", statement)
+    jobs = of_database(fresh.dsn, "jobs")
+    commands = fenced("sh")
+    assert [command.split()[-1] for command in commands] == [
+        "deploy/roles.sql",
+        "migrate",
+        "migrate",
+    ]
+    psql(jobs, "-q", "-f", str(SCRIPT))
+    owner = with_role(jobs, "jobs_owner")
+    for command in commands[1:]:
+        succeeds(*shlex.split(command)[1:], HYBRID_RUNNER_DSN=owner)
+    assert psql(jobs, "-Atc", f"{MADE} ORDER BY 1").split() == [
+        "hybrid_monitors_editor",
+        "hybrid_runner_producer",
+        "hybrid_runner_reader",
+        "hybrid_runner_worker",
+        "jobs_owner",
+        "jobs_producer",
+        "jobs_reader",
+        "jobs_worker",
+    ]
+    assert psql(jobs, "-Atc", f"{MADE} AND ({POWERS})") == ""
     with pytest.raises(subprocess.CalledProcessError):
-        psql(dsn, "-q", "-f", str(SCRIPT))
-    psql(of_database(fresh.dsn, "owned"), "-q", "-f", str(SCRIPT))
-    assert psql(dsn, "-Atc", GRANTED) == "jobs_producer jobs_reader jobs_worker"
+        psql(owner, "-qc", "GRANT pg_execute_server_program TO jobs_owner")
+    psql(with_role(jobs, "jobs_producer"), "-qc", INSERT)
+    assert psql(with_role(jobs, "jobs_reader"), "-Atc", COUNT) == "1"
+    psql(jobs, "-q", "-f", str(SCRIPT))  # again, behind the migration
+    assert succeeds("migrate", HYBRID_RUNNER_DSN=owner).startswith("already")
 
 
-async def test_a_database_without_jobs_is_left_as_it_is(fresh: OwnServer) -> None:
-    """Such as the one that the address of a superuser leads to."""
-    await owned(fresh, FOUR + OWNER.format(right=""))
-    with pytest.raises(subprocess.CalledProcessError):
-        psql(fresh.dsn, "-q", "-f", str(SCRIPT))
-    assert psql(fresh.dsn, "-Atc", "SELECT count(*) FROM pg_roles WHERE rolcanlogin") == "2"
-    assert psql(fresh.dsn, "-Atc", PUBLIC_MAY) == "true true"
+async def test_an_administrator_without_superuser_runs_the_script(fresh: OwnServer) -> None:
+    psql(fresh.dsn, "-qc", "CREATE ROLE head LOGIN CREATEROLE CREATEDB")
+    psql(with_role(fresh.dsn, "head"), "-qc", "CREATE DATABASE jobs")
+    jobs = of_database(with_role(fresh.dsn, "head"), "jobs")
+    psql(jobs, "-q", "-f", str(SCRIPT))
+    succeeds("migrate", HYBRID_RUNNER_DSN=with_role(jobs, "jobs_owner"))
+    psql(with_role(jobs, "jobs_producer"), "-qc", INSERT)
+    assert psql(jobs, "-Atc", PUBLIC_MAY) == "false false"
 
 
+MADE = "SELECT rolname FROM pg_roles WHERE rolname ~ '^(jobs|hybrid_(runner|monitors))_'"
+POWERS = "rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls"
+INSERT = "INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')"
+COUNT = "SELECT count(*) FROM hybrid_runner.jobs"
 PUBLIC_MAY = """
     SELECT has_database_privilege('public', current_database(), 'CONNECT')::text || ' '
         || has_database_privilege('public', current_database(), 'TEMP')::text
@@ -250,7 +260,7 @@ async def test_run_again_it_changes_the_passwords_that_are_given_and_no_others(
 ) -> None:
     make_roles(server, WORKER_PASSWORD="one's own", READER_PASSWORD="another")
     before = await passwords(server)
-    assert [name for name, password in before.items() if password is None] == ["jobs_producer"]
+    assert {name for name in before if before[name] is None} == {"jobs_owner", "jobs_producer"}
     make_roles(server, WORKER_PASSWORD="new")
     after = await passwords(server)
     assert {name for name in before if before[name] != after[name]} == {"jobs_worker"}

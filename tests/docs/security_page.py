@@ -11,10 +11,11 @@ from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from tests.docs.blocks import ROOT
 from tests.support.server import embedded
+from tools.roles import make_groups
 
 PAGE = ROOT / "docs" / "security.md"
 TABLES = re.compile(r"(?<=<!-- rights -->\n).*?(?=<!-- end of rights -->)", re.DOTALL)
-ROLES = ("producer", "worker", "reader", "admin")
+ROLES = ("producer", "worker", "reader")
 _ORDER = ("SELECT", "INSERT", "UPDATE", "DELETE", "USAGE", "EXECUTE")
 # Partitions and doorbells come and go.
 _RELATIONS = """
@@ -79,6 +80,7 @@ def _cell(rights: set[tuple[str, str | None]]) -> str:
 async def _write() -> None:
     with embedded() as postgres:
         connection = await connect(postgres.dsn)
+        await make_groups(connection)
         await migrate(connection)
         written = await tables(connection)
         await connection.close()

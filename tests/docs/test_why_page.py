@@ -348,13 +348,13 @@ async def test_a_job_that_should_run_has_no_answer(database: Connection) -> None
 
 
 @pytest.mark.parametrize("title", [title for title in SECTIONS if statements_of(title)])
-async def test_a_reader_may_ask_and_an_administrator_mend(database: Connection, title: str) -> None:
+async def test_a_reader_may_ask_and_a_worker_mend(database: Connection, title: str) -> None:
     job = await enqueue(database)
     await database.execute(
-        "SET ROLE hybrid_runner_reader" if title[0] != "8" else "SET ROLE hybrid_runner_admin"
+        "SET ROLE hybrid_runner_reader" if title[0] != "8" else "SET ROLE hybrid_runner_worker"
     )
     await asked(database, title, job)
-    await database.execute("SET ROLE hybrid_runner_admin")
+    await database.execute("SET ROLE hybrid_runner_worker")
     for advice in statements_of(title, mend=True):
         await database.execute(advice.replace(":job", str(job)))
 

@@ -17,6 +17,7 @@ from hybrid_runner.embedded.binaries import psql_command
 from hybrid_runner.storage.connections.connection import connect
 from hybrid_runner.storage.migrations import migrate
 from tests.support.server import Databases, Server, embedded
+from tools.roles import make_groups_of
 
 OWNER = "supabase_owner"
 LOGINS = f"""
@@ -62,6 +63,7 @@ def supabase_server() -> Iterator[tuple[Databases, str]]:
             databases = Databases(server, connection)
             template = databases.create()
             connection.execute(f"ALTER DATABASE {template} OWNER TO {OWNER}".encode())
+            asyncio.run(make_groups_of(server.dsn))
             asyncio.run(_migrate(as_role(server.dsn_of(template), OWNER)))
             connection.execute(WORKER.encode())
             yield databases, template

@@ -30,7 +30,7 @@ async def test_a_producer_does_not_change_those_of_others(login: Logins) -> None
             assert "grant this role" not in str(raised.value)
         with pytest.raises(RunnerError, match=r"^schedule 's' belongs to "):
             await app.add_schedule("s", "work", every="2h")
-    async with Runner(login(Login.ADMIN)) as app:
+    async with Runner(login(Login.WORKER)) as app:
         assert await app.pause_schedule("s") is True
 
 

@@ -41,7 +41,7 @@ async def test_who_has_not_the_rights_can_print_the_script_for_who_has(
     owners: TwoOwners, login: Logins
 ) -> None:
     await owners.database.execute(f"{MEMBER}; INSERT INTO app.orders DEFAULT VALUES")
-    async with Runner(login(Login.ADMIN)) as app:
+    async with Runner(login(Login.WORKER)) as app:
         attached = await app.attach(TABLE, **TRUSTED, sql=True)
     assert TABLE_OWNER in (attached.sql or "")
     assert await made_for_sources(owners.database) == []

@@ -102,14 +102,14 @@ async def test_it_cannot_replace_a_queued_job(
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-async def test_an_admin_cannot_amend_a_job_to_it(
+async def test_a_worker_cannot_amend_a_job_to_it(
     login: Logins, column: str, value: str, database: Connection
 ) -> None:
     job = await enqueue(database)
-    admin = await connect(login(Login.ADMIN))
-    await prepare(admin)
-    await assert_refused(admin, f"SELECT hybrid_runner.amend({job}, 1, {column} => {value})")
-    await admin.close()
+    worker = await connect(login(Login.WORKER))
+    await prepare(worker)
+    await assert_refused(worker, f"SELECT hybrid_runner.amend({job}, 1, {column} => {value})")
+    await worker.close()
 
 
 @pytest.mark.parametrize("kind", ["alike", "different", "keyed"])

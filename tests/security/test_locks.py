@@ -80,7 +80,7 @@ async def test_who_keeps_prune_from_its_turn_is_named_after_three_of_them(
     dsn: str, login: Logins, database: Connection
 ) -> None:
     job = await ended(database)
-    async with holding(login(Login.ADMIN), f"SELECT hybrid_runner.retry({job})") as holder:
+    async with holding(login(Login.WORKER), f"SELECT hybrid_runner.retry({job})") as holder:
         pid = holder.get_server_pid()
         for turn in range(4):
             found = await worker_calls.find_growth(database, LONG)
@@ -90,7 +90,7 @@ async def test_who_keeps_prune_from_its_turn_is_named_after_three_of_them(
             assert one.what == "busy"
         [cause] = causes
         assert "3 times in a row" in cause.complaint
-        assert f"session {pid} ({Login.ADMIN.role}, a stranger, in a transaction since 2" in (
+        assert f"session {pid} ({Login.WORKER.role}, a stranger, in a transaction since 2" in (
             cause.complaint
         )
     await worker_calls.prune(database, 20)

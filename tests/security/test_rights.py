@@ -37,7 +37,6 @@ from tests.support.logins import Login, Logins
         (Login.READER, "SELECT hybrid_runner.cancel(1)"),
         (Login.PRODUCER, "SELECT FROM hybrid_runner.callback_secret"),
         (Login.READER, "SELECT FROM hybrid_runner.callback_secret"),
-        (Login.ADMIN, "SELECT FROM hybrid_runner.callback_secret"),
         (Login.WORKER, "UPDATE hybrid_runner.callback_secret SET secret = DEFAULT"),
         (Login.WORKER, "DELETE FROM hybrid_runner.archive"),
         (Login.WORKER, "DROP TABLE hybrid_runner.jobs"),

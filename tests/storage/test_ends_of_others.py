@@ -86,12 +86,12 @@ async def test_a_rescue_hands_its_traces_to_what_follows(prepared: Connection) -
     assert await prepared.fetchval(stored) == trace
 
 
-async def test_a_job_that_an_administrator_cancels_has_its_clean_up_by_his_own_rights(
+async def test_clean_up_of_a_cancelled_job_is_stored_by_the_rights_of_a_worker(
     prepared: Connection,
 ) -> None:
     """B6, B11"""
     job = await enqueue(prepared)
-    await prepared.execute("SET ROLE hybrid_runner_admin")
+    await prepared.execute("SET ROLE hybrid_runner_worker")
     assert await client_calls.cancel_job(prepared, job, "not needed") == "cancelled"
     await prepared.execute("RESET ROLE")
     assert await told(prepared) == [(job, "cancelled", "not needed")]

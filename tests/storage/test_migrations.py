@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -22,11 +23,13 @@ from hybrid_runner.storage.migrations import (
     require_schema,
     schema_version,
 )
+from hybrid_runner.storage.monitor_schema import install_monitors
 from hybrid_runner.storage.queries import Migration, functions, migrations
 from hybrid_runner.version import VERSION
 from tests.support.beats import told
 from tests.support.jobs import claim, ended, enqueue, living
 from tests.support.server import Databases, embedded
+from tools.roles import make_groups
 from tools.schema_dump import dump
 
 NEWEST = migrations()[-1].version
@@ -262,36 +265,63 @@ async def test_an_ordinary_role_without_a_schema_is_told_what_is_missing(
     await connection.close()
 
 
-async def test_without_createrole_the_roles_are_left_out_and_a_later_run_grants_them_rights() -> (
-    None
-):
-    """Roles belong to the whole cluster, so this one has a cluster of its own."""
+GRANTED = """
+SELECT DISTINCT a.grantee::regrole::text
+FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS a
+WHERE n.nspname LIKE 'hybrid_%' AND a.grantee <> n.nspowner
+"""
+MISSING = (
+    "there is no role {}, so it was granted nothing: run deploy/roles.sql as the administrator"
+)
+GROUPS = {
+    "hybrid_runner_producer",
+    "hybrid_runner_worker",
+    "hybrid_runner_reader",
+    "hybrid_monitors_editor",
+}
+
+
+async def test_migrate_names_missing_roles_and_grants_when_they_are_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Roles belong to the whole server, so this one has a server of its own."""
     with embedded() as postgres:
         connection = await connect(postgres.dsn)
-        notices: list[str] = []
-        connection.add_log_listener(
-            lambda _, message: notices.append(str(getattr(message, "message", message)))
-        )
         await connection.execute(
-            "CREATE ROLE owner; CREATE SCHEMA hybrid_runner AUTHORIZATION owner; SET SESSION"
-            " AUTHORIZATION owner"
+            "CREATE ROLE owner LOGIN; CREATE SCHEMA hybrid_runner AUTHORIZATION owner;"
+            f"GRANT CREATE ON DATABASE {urlsplit(postgres.dsn).path[1:]} TO owner;"
+            "SET SESSION AUTHORIZATION owner"
         )
         assert len(await migrate(connection)) == NEWEST
-        assert (
-            len([notice for notice in notices if "was not made: CREATEROLE is needed" in notice])
-            == 4
-        )
+        await install_monitors(connection)
+        said = caplog.text
+        for role in GROUPS:
+            assert said.count(MISSING.format(role)) == 1
         await _works(connection)
         assert await migrate(connection) == []
-        await connection.execute(
-            "RESET SESSION AUTHORIZATION; CREATE ROLE hybrid_runner_producer NOLOGIN; SET SESSION"
-            " AUTHORIZATION owner"
-        )
+        assert caplog.text == said
+        assert await connection.fetch(GRANTED) == []
+        await connection.execute("RESET SESSION AUTHORIZATION")
+        await make_groups(connection)
+        await connection.execute("SET SESSION AUTHORIZATION owner")
         assert await migrate(connection) == []
-        await connection.execute(
-            "RESET SESSION AUTHORIZATION; SET ROLE hybrid_runner_producer;"
-            "INSERT INTO hybrid_runner.jobs (kind) VALUES ('work')"
+        assert {role for (role,) in await connection.fetch(GRANTED)} == GROUPS
+        assert caplog.text == said
+        await connection.close()
+
+
+async def test_migrate_misses_no_roles_where_no_other_login_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with embedded() as postgres:
+        connection = await connect(postgres.dsn)
+        await migrate(connection)
+        await install_monitors(connection)
+        assert (
+            await connection.fetch("SELECT FROM pg_roles WHERE rolname = ANY ($1)", list(GROUPS))
+            == []
         )
+        assert caplog.text == ""
         await connection.close()
 
 
@@ -385,8 +415,8 @@ async def test_a_reader_reads_everything_and_changes_nothing(database: Connectio
             await database.execute(statement)
 
 
-async def test_an_administrator_can_do_all_that_people_do(database: Connection) -> None:
-    await database.execute("SET ROLE hybrid_runner_admin")
+async def test_a_worker_does_all_that_people_do(database: Connection) -> None:
+    await database.execute("SET ROLE hybrid_runner_worker")
     job = await enqueue(database)
     assert await client_calls.pause_queue(database, "default")
     assert await client_calls.resume_queue(database, "default")

@@ -30,6 +30,7 @@ from tests.support.jobs import KINDS, claim, enqueue
 from tests.support.outside import missing
 from tests.support.rings import listening
 from tests.support.server import embedded
+from tools.roles import make_groups
 
 
 @pytest.fixture(scope="module", params=versions.MAJORS)
@@ -47,6 +48,7 @@ def version_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
 
 async def _migrated(dsn: str) -> int:
     connection = await connect(dsn)
+    await make_groups(connection)
     assert len(await migrate(connection)) == len(migrations())
     assert await migrate(connection) == []
     major = connection.get_server_version().major

@@ -17,7 +17,7 @@ IMAGE = "hybrid-runner:test"
 OTHERS = ("postgres", "migrate", "roles", "collector", "jaeger", "prometheus")
 PASSWORDS = {
     f"{who}_PASSWORD": f"a/b#c@d:e%41?f'g\"h i$$j${{k}}&l={who}"
-    for who in ("POSTGRES", "WORKER", "PRODUCER", "READER", "GRAFANA")
+    for who in ("POSTGRES", "OWNER", "WORKER", "PRODUCER", "READER", "GRAFANA")
 }
 """With every character that means something to a shell, an address, SQL or Compose."""
 _ASK = """

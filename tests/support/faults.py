@@ -15,6 +15,7 @@ from hybrid_runner.errors import DatabaseUnavailable
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from tests.support.server import QUICK, embedded
+from tools.roles import make_groups
 
 DURABLE = QUICK | {"synchronous_commit": "on"}
 """What was committed outlives the death of the server's processes, if not the machine's."""
@@ -66,6 +67,7 @@ async def own_server(settings: Mapping[str, str] = DURABLE) -> AsyncIterator[Own
     with embedded(settings) as postgres:
         server = OwnServer(postgres)
         connection = await connect(server.dsn)
+        await make_groups(connection)
         await migrate(connection)
         await connection.close()
         try:

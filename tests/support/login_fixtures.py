@@ -12,8 +12,7 @@ from tests.support.server import Server
 
 
 @pytest.fixture(scope="session")
-def _logins(server: Server, template: str) -> Iterator[None]:
-    """`template`: a migration makes the groups."""
+def _logins(server: Server) -> Iterator[None]:
     with logins.made(server):
         yield
 

@@ -24,7 +24,6 @@ class Login(Enum):
     """One that the first does not trust."""
     WORKER = "worker"
     READER = "reader"
-    ADMIN = "admin"
 
     @property
     def role(self) -> str:

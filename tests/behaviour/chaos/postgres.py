@@ -23,12 +23,13 @@ from hybrid_runner.errors import RunnerError
 from hybrid_runner.storage.connections.connection import Connection, connect
 from hybrid_runner.storage.migrations import migrate
 from tests.behaviour.chaos.clock import ServerClock
+from tools.roles import make_groups
 
 WORKER, PRODUCER, CLIENT = "chaos_worker", "chaos_producer", "chaos_client"
 _RIGHTS = {
     WORKER: "hybrid_runner_worker",
     PRODUCER: "hybrid_runner_producer",
-    CLIENT: "hybrid_runner_admin",
+    CLIENT: "hybrid_runner_worker",
 }
 AWAY = (
     asyncpg.PostgresError,
@@ -73,6 +74,7 @@ class Postgres:
         try:
             postgres = cls(embedded, clock)
             async with postgres.connected() as connection:
+                await make_groups(connection)
                 await migrate(connection)
                 for role, right in _RIGHTS.items():
                     await connection.execute(f"CREATE ROLE {role} LOGIN IN ROLE {right}")

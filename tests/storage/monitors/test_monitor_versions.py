@@ -22,6 +22,7 @@ from tests.support import versions
 from tests.support.monitored import add, good, play, stored
 from tests.support.outside import missing
 from tests.support.server import embedded
+from tools.roles import make_groups
 
 QUERIES = [path.stem for path in sorted((sql_folder() / PART / "queries").glob("*.sql"))]
 ADD = (
@@ -45,6 +46,7 @@ def version_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
 
 async def _install(dsn: str) -> None:
     connection = await connect(dsn)
+    await make_groups(connection)
     await migrate(connection)
     await install_monitors(connection)
     assert await install_monitors(connection) == []

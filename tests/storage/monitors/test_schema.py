@@ -157,7 +157,7 @@ async def test_only_the_owner_of_hybrid_runner_installs_monitors(database: Conne
     role = f"plain_{await database.fetchval('SELECT pg_backend_pid()')}"
     name = await database.fetchval("SELECT quote_ident(current_database())")
     await database.execute(f"CREATE ROLE {role}; GRANT CREATE ON DATABASE {name} TO {role}")
-    await database.execute(f"GRANT hybrid_runner_admin TO {role}; SET ROLE {role}")
+    await database.execute(f"GRANT hybrid_runner_worker TO {role}; SET ROLE {role}")
     with pytest.raises(DatabaseError, match="as the role that owns the schema hybrid_runner"):
         await install_monitors(database)
     await database.execute("RESET ROLE")
