@@ -14,7 +14,7 @@ from yarl import URL
 
 from hybrid_runner.durations import duration_text
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.monitors.answers.bodies import LARGEST, read_body
+from hybrid_runner.monitors.answers.bodies import unpacked
 from hybrid_runner.monitors.answers.failures import PollFailed, poll_failed
 from hybrid_runner.monitors.answers.headers import Filled
 from hybrid_runner.monitors.answers.judging import Answer
@@ -120,11 +120,8 @@ async def _get(
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
-    announced = response.content_length
     encoding = ",".join(response.headers.getall("Content-Encoding", ()))
-    if announced is not None and announced <= LARGEST and not encoding:
-        return await response.content.read()  # no more than that
-    return await read_body(response.content.iter_any(), encoding, announced)
+    return unpacked(await response.content.read(), encoding)
 
 
 def shown_url(url: URL) -> str:
