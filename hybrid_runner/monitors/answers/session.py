@@ -120,7 +120,7 @@ class _Receiver(ResponseHandler):
 class _TimedConnector(aiohttp.TCPConnector):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._factory = partial[ResponseHandler](_Receiver, loop=self._loop)
+        self._factory: Any = partial(_Receiver, loop=self._loop)
 
     async def connect(self, *arguments: Any, **named: Any) -> Connection:
         connection = await super().connect(*arguments, **named)
