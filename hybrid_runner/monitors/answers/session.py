@@ -24,13 +24,13 @@ from hybrid_runner.monitors.answers.addresses import (
     Lookup,
     checked_socket,
 )
-from hybrid_runner.monitors.answers.bodies import ENCODINGS
+from hybrid_runner.monitors.answers.bodies import ENCODINGS, LARGEST
 from hybrid_runner.monitors.answers.failures import PollFailed
 from hybrid_runner.version import VERSION
 
-BUDGET: Final = 2 * 1024 * 1024
-"""Bytes that may come of one request: heads, chunks and all. Twice the largest body."""
-_HEAD: Final = 64 * 1024
+BUDGET: Final = LARGEST + 256 * 1024
+"""Bytes that may come of one request: the largest body, its heads and the sizes of its chunks."""
+_HEAD: Final = 8 * 1024
 """What a head costs besides: aiohttp keeps each that comes before the answer, `100 Continue`."""
 _KEPT: Final = 20.0
 """Seconds for which a connection waits for another request: the next round of a host comes sooner.

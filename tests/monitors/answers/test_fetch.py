@@ -166,7 +166,7 @@ async def test_an_endless_answer_ends_with_the_budget_of_bytes(
         polled = await poll_one(server.url, tls=client_tls, timeout=LONG)
         async with asyncio.timeout(60):
             await server.gone.wait()
-    assert (polled.failure, polled.error) == ("too_large", "it has sent more than 2,097,152 bytes")
+    assert (polled.failure, polled.error) == ("too_large", "it has sent more than 1,310,720 bytes")
 
 
 async def test_interim_answers_are_bounded_in_number() -> None:
