@@ -24,6 +24,8 @@ class Registry:
         self._schedules: dict[str, DeclaredSchedule] = {}
         self.reports: list[FeatureReport] = []
         """What features that stand on jobs show of themselves in a worker."""
+        self.slots: dict[str, int] = {}
+        """How many jobs of each queue the last worker of this process runs at a time."""
 
     def add(self, kind: JobKind[Any, Any]) -> None:
         """Make a kind known; ConfigurationError when its name is taken."""

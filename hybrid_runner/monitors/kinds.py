@@ -51,7 +51,8 @@ def declare_kinds(app: App, rounds: Rounds) -> None:
     async def round_of_host(payload: Host, job: Job) -> Repeat | None:
         if job.key != host_key(payload.host):
             raise Cancel(f"it is not the round of a host: its key is not monitors:{payload.host}")
-        again = await Round(rounds, await app.pool(), payload.host, job).run()
+        slots = app.registry.slots[job.queue]
+        again = await Round(rounds, await app.pool(), payload.host, job, slots).run()
         if again is not None:
             return again
         if job.timed_out and await end_if_idle(app, payload.host, job):

@@ -55,7 +55,9 @@ _MOST_STOPPED: Final = 1000
 _LONGEST: Final = 60.0
 """Seconds in which a run begins polls."""
 _EVERY: Final = 5.0
-"""Seconds after which what was found so far is stored, while others are still polled."""
+"""Seconds after which what was found so far is stored, while others are still polled. Where nothing
+was but time-outs, the round goes on if it is among those of which so many may.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,15 @@ class Rounds:
     counters: MonitorCounters
     keeps_polls: bool
     memory: Memory = field(default_factory=Memory)
+    hanging: set[int] = field(default_factory=set)
+    """The jobs of rounds that have waited in vain for a while, and go on."""
+
+    def may_hang(self, job_id: int, slots: int) -> bool:
+        """Half of the slots of a worker are for such rounds, and the others for hosts that answer:
+        services that hang keep no other from being polled.
+        """
+        self.hanging.add(job_id)
+        return len(self.hanging) <= max(1, slots // 2)
 
     @property
     def tells_polls(self) -> bool:
@@ -96,8 +107,10 @@ class Round:
     writes names its claim, so that a round that was taken away writes nothing.
     """
 
-    def __init__(self, rounds: Rounds, on: Fetches, host: str, job: Job) -> None:
+    def __init__(self, rounds: Rounds, on: Fetches, host: str, job: Job, slots: int) -> None:
+        """`slots`: of the worker, for rounds."""
         self._rounds = rounds
+        self._slots = slots
         self._on = on
         self._host = host
         self._job = job
@@ -177,8 +190,10 @@ class Round:
 
     async def _poll(self, going: Sequence[Service], *, is_last: bool) -> Recorded:
         found = list[_Found]()
+        left = {each.id: each for each in going}
 
         def take_down(service: Service, polled: Polled) -> None:
+            del left[service.id]
             found.append(_Found(service, polled, self._at()))
 
         poll = self._rounds.poller.poll
@@ -190,11 +205,19 @@ class Round:
                 some, found[:] = [*found], []
                 if some:
                     await self._record(await self._decide(some), [], is_last=False)
-            polling.result()
+                is_hanging = all(each.polled.failure == "timeout" for each in some)
+                if is_hanging and not self._rounds.may_hang(self._job.id, self._slots):
+                    break
+            else:
+                polling.result()
         finally:
+            self._rounds.hanging.discard(self._job.id)
             if not polling.done():
                 polling.cancel()
                 await asyncio.wait([polling])
+        if polling.cancelled():
+            for service in [*left.values()]:
+                take_down(service, Polled(service.id, service.url, 0, is_put_off=True))
         return await self._record(await self._decide(found), [], is_last=is_last)
 
     async def _decide(self, found: Sequence[_Found]) -> _Decided:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping as AnyMapping
 from datetime import UTC, datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 from hybrid_runner.durations import Duration, parse_named, parse_positive
 from hybrid_runner.errors import ConfigurationError
@@ -16,8 +17,9 @@ from hybrid_runner.model.monitor_views import (
     ServiceView,
 )
 from hybrid_runner.model.monitors import Format, NewService
-from hybrid_runner.monitors.answers.expect import Expect
-from hybrid_runner.monitors.answers.mapping import Mapping
+from hybrid_runner.monitors.answers.expect import Expect, compile_expect
+from hybrid_runner.monitors.answers.headers import check_headers
+from hybrid_runner.monitors.answers.mapping import Mapping, compile_mapping
 from hybrid_runner.monitors.app import App
 from hybrid_runner.storage import monitor_view_calls, service_calls
 
@@ -126,4 +128,19 @@ def columns_of(options: AnyMapping[str, Any]) -> dict[str, Any]:
         value = columns.get(column)
         if isinstance(value, (Mapping, Expect)):
             columns[column] = value.stored()
+    check_columns(columns)
     return columns
+
+
+def check_columns(columns: AnyMapping[str, Any]) -> None:
+    """ConfigurationError in one line when a round could not use what is to be stored."""
+    for column, check in _CHECKS.items():
+        if columns.get(column) is not None:
+            check(columns[column])
+
+
+_CHECKS: Final[dict[str, Callable[[Any], object]]] = {
+    "mapping": compile_mapping,
+    "expect": compile_expect,
+    "headers": check_headers,
+}

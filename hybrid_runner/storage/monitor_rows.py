@@ -4,8 +4,6 @@ values.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields
 from datetime import datetime, timedelta
@@ -54,7 +52,7 @@ latencies; and those of dependencies: service ids, dependency ids, milliseconds.
 
 def read_taken(text: str, known: Mapping[int, Known]) -> Taken:
     """What take_round answers: services in full, but for those that it has recognised."""
-    taken = _read(text)
+    taken = read(text)
     in_full = {service["id"]: _service(service) for service in taken["services"]}
     recognised = {
         service_id: known[service_id]
@@ -70,23 +68,6 @@ def read_taken(text: str, known: Mapping[int, Known]) -> Taken:
         polls_are_read=taken["polls_are_read"],
         recognised=recognised,
     )
-
-
-def _read(text: str) -> Any:
-    """An editor's number that is too long for Python is infinity here: of all services of the host
-    his alone then is one that cannot be polled.
-    """
-    try:
-        return read(text)
-    except ValueError:
-        return json.loads(text, parse_int=_whole)
-
-
-def _whole(digits: str) -> float:
-    try:
-        return int(digits)
-    except ValueError:
-        return math.inf
 
 
 def read_dependencies(
@@ -188,6 +169,8 @@ def _service(row: Mapping[str, Any]) -> Service:
     columns: dict[str, Any] = {name: row[name] for name in _SERVICE}
     for name in ("every", "timeout"):
         columns[name] = timedelta(seconds=row[name])
+    for name in ("mapping", "expect", "headers"):
+        columns[name] = decode(row[name])
     if columns["standing"] is not None:
         columns["standing"] = _standing(columns["standing"])
     return Service(**columns)

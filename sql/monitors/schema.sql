@@ -214,14 +214,17 @@ BEGIN
                 'mapping is missing: it explains what the format mapping is'
             WHEN NEW.format <> 'mapping' AND NEW.mapping IS NOT NULL THEN format(
                 'mapping is not used with the format %s: set the format to mapping', NEW.format)
-            ELSE hybrid_monitors.refusal_of_mapping(NEW.mapping)
         END;
     END IF;
-    IF refusal IS NULL AND (is_new OR NEW.expect IS DISTINCT FROM OLD.expect) THEN
-        refusal := hybrid_monitors.refusal_of_expect(NEW.expect);
-    END IF;
-    IF refusal IS NULL AND (is_new OR NEW.headers IS DISTINCT FROM OLD.headers) THEN
-        refusal := hybrid_monitors.refusal_of_headers(NEW.headers);
+    IF refusal IS NULL THEN
+        SELECT min(o.name || CASE WHEN jsonb_typeof(o.value) <> 'object' THEN ' must be an object'
+            ELSE ' has more than 8192 bytes of JSON: make it shorter' END)
+        INTO refusal
+        FROM (VALUES
+            ('mapping', NEW.mapping), ('expect', NEW.expect), ('headers', NEW.headers),
+            ('labels', coalesce(NEW.labels, 'null'))
+        ) AS o (name, value)
+        WHERE jsonb_typeof(o.value) <> 'object' OR octet_length(o.value::text) > 8192;
     END IF;
     refusal := coalesce(refusal, CASE
         WHEN (NEW.follow BETWEEN 0 AND 5) IS NOT TRUE THEN
@@ -230,18 +233,14 @@ BEGIN
             format('fail_after must be 1 to 100, not %s', coalesce(NEW.fail_after::text, 'NULL'))
         WHEN (NEW.recover_after BETWEEN 1 AND 100) IS NOT TRUE THEN
             format('recover_after must be 1 to 100, not %s', coalesce(NEW.recover_after::text, 'NULL'))
-        WHEN NEW.labels IS NULL OR jsonb_typeof(NEW.labels) <> 'object' THEN 'labels must be an object'
-        WHEN octet_length(NEW.labels::text) > 8192 THEN
-            'labels has more than 8192 bytes of JSON: make it shorter'
         WHEN NEW.active IS NULL THEN 'active must be true or false, not NULL'
         WHEN NOT (NEW.quiet_until >= '1970-01-01 UTC' AND NEW.quiet_until < '9999-01-01 UTC') THEN
             format('quiet_until must be between 1970 and 9999, not %s', NEW.quiet_until)
         WHEN NEW.created_at IS NULL OR NOT isfinite(NEW.created_at) THEN
             'created_at must be a time: leave it out'
     END);
-    -- Nested ones, and numbers beyond a double, no page could show.
     IF refusal IS NULL AND (is_new OR NEW.labels IS DISTINCT FROM OLD.labels) THEN
-        SELECT min(hybrid_monitors.refusal_of_equals('labels.' || left(l.key, 100), l.value) COLLATE "C")
+        SELECT min(hybrid_monitors.refusal_of_label('labels.' || left(l.key, 100), l.value) COLLATE "C")
         INTO refusal FROM jsonb_each(NEW.labels) AS l;
     END IF;
     IF refusal IS NULL AND NEW.depends_on IS NOT NULL
@@ -285,7 +284,7 @@ BEGIN
                 THEN 'every must be longer than from begins to ends' END)
     END;
     IF refusal IS NULL AND NEW.label IS NOT NULL THEN -- as labels of services are
-        SELECT min(hybrid_monitors.refusal_of_equals('label.' || left(l.key, 100), l.value) COLLATE "C")
+        SELECT min(hybrid_monitors.refusal_of_label('label.' || left(l.key, 100), l.value) COLLATE "C")
         INTO refusal FROM jsonb_each(NEW.label) AS l;
     END IF;
     IF refusal IS NULL AND TG_OP = 'INSERT' AND (
@@ -488,12 +487,6 @@ BEGIN
 
 END
 $_$;
-
-CREATE FUNCTION hybrid_monitors.is_short_text(value jsonb) RETURNS boolean
-    LANGUAGE sql IMMUTABLE
-    AS $$
-    SELECT pg_catalog.jsonb_typeof(value) = 'string' AND pg_catalog.char_length(value #>> '{}') BETWEEN 1 AND 200
-$$;
 
 CREATE FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) RETURNS boolean
     LANGUAGE sql IMMUTABLE
@@ -783,123 +776,6 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_monitors.refusal_of_equals(place text, value jsonb) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-BEGIN
-    IF jsonb_typeof(value) NOT IN ('string', 'number', 'boolean') THEN
-        RETURN place || ' must be a text, a number or a boolean';
-    ELSIF jsonb_typeof(value) = 'string' AND char_length(value #>> '{}') > 200 THEN
-        RETURN place || ' has more than 200 characters: make it shorter';
-    -- Python reads no whole number of 4301 digits, and JSON elsewhere none beyond a double.
-    ELSIF jsonb_typeof(value) = 'number' AND abs((value #>> '{}')::numeric) > 1e15 THEN
-        RETURN place || ' must be between -1e15 and 1e15';
-    END IF;
-    RETURN NULL;
-END
-$$;
-
-CREATE FUNCTION hybrid_monitors.refusal_of_expect(expect jsonb) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE STRICT
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-DECLARE
-    level jsonb[] := ARRAY[expect];
-    deeper jsonb[];
-    depth integer := 0;
-    parts integer := 0;
-BEGIN
-    IF jsonb_typeof(expect) <> 'object' THEN
-        RETURN 'expect must be an object';
-    ELSIF octet_length(expect::text) > 8192 THEN
-        RETURN 'expect has more than 8192 bytes of JSON: make it shorter';
-    END IF;
-    WHILE cardinality(level) > 0 LOOP
-        depth := depth + 1;
-        parts := parts + cardinality(level);
-        IF depth > 8 THEN
-            RETURN 'expect is deeper than 8';
-        END IF;
-        SELECT coalesce(array_agg(c.child), '{}') INTO deeper
-        FROM unnest(level) AS n (node)
-        CROSS JOIN LATERAL (
-            SELECT n.node -> 'not' WHERE jsonb_typeof(n.node) = 'object' AND n.node ? 'not'
-            UNION ALL
-            SELECT e.child
-            FROM (VALUES ('and'), ('or')) AS o (operator)
-            CROSS JOIN LATERAL jsonb_array_elements(
-                CASE WHEN jsonb_typeof(n.node) = 'object'
-                    AND jsonb_typeof(n.node -> o.operator) = 'array'
-                    THEN n.node -> o.operator ELSE '[]' END
-            ) AS e (child)
-        ) AS c (child);
-        level := deeper;
-    END LOOP;
-    IF parts > 50 THEN
-        RETURN 'expect has more than 50 parts';
-    END IF;
-    RETURN hybrid_monitors.refusal_of_node('expect', expect);
-END
-$$;
-
-CREATE FUNCTION hybrid_monitors.refusal_of_headers(headers jsonb) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE STRICT
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
-DECLARE
-    header record;
-
-    place text;
-
-BEGIN
-    IF jsonb_typeof(headers) <> 'object' THEN
-        RETURN 'headers must be an object';
-
-    ELSIF octet_length(headers::text) > 8192 THEN
-        RETURN 'headers has more than 8192 bytes of JSON: make it shorter';
-
-    ELSIF (SELECT count(*) FROM jsonb_object_keys(headers)) > 64 THEN
-        RETURN 'headers has more than 64 entries';
-
-    END IF;
-
-    FOR header IN
-        SELECT h.key, h.value, lower(h.key COLLATE "C") AS low,
-            count(*) OVER (PARTITION BY lower(h.key COLLATE "C") ORDER BY h.key COLLATE "C") > 1 AS again
-        FROM jsonb_each(headers) AS h
-        ORDER BY h.key COLLATE "C"
-    LOOP
-        place := 'headers.' || left(header.key, 100);
-
-        IF header.key !~ '^[A-Za-z0-9!#$%&''*+.^_`|~-]{1,100}$' THEN
-            RETURN place || ' is no name of a header: use letters, digits and -';
-
-        ELSIF header.low IN (
-            'host', 'connection', 'content-length', 'transfer-encoding', 'accept-encoding',
-            'upgrade', 'te', 'trailer', 'expect', 'keep-alive', 'proxy-authorization',
-            'proxy-connection'
-        ) THEN
-            RETURN place || ' is set by the poller: leave it out';
-
-        ELSIF header.again THEN
-            RETURN place || ' is given twice';
-
-        ELSIF jsonb_typeof(header.value) <> 'string' OR char_length(header.value #>> '{}') > 2000 THEN
-            RETURN place || ' must be a text of up to 2000 characters';
-
-        ELSIF header.value #>> '{}' ~ '[\u0001-\u0008\u000a-\u001f\u007f\u0100-\U0010ffff]' THEN
-            RETURN place || ' has a character that no header can hold: use printable ASCII';
-
-        END IF;
-
-    END LOOP;
-
-    RETURN NULL;
-
-END
-$_$;
-
 CREATE FUNCTION hybrid_monitors.refusal_of_interval(place text, value interval, lowest interval, highest interval, words text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -917,150 +793,19 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_monitors.refusal_of_keys(place text, value jsonb, known text[]) RETURNS text
+CREATE FUNCTION hybrid_monitors.refusal_of_label(place text, value jsonb) RETURNS text
     LANGUAGE plpgsql IMMUTABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-DECLARE
-    unknown text;
 BEGIN
-    IF jsonb_typeof(value) <> 'object' THEN
-        RETURN place || ' must be an object';
+    IF jsonb_typeof(value) NOT IN ('string', 'number', 'boolean') THEN
+        RETURN place || ' must be a text, a number or a boolean';
+    ELSIF jsonb_typeof(value) = 'string' AND char_length(value #>> '{}') > 200 THEN
+        RETURN place || ' has more than 200 characters: make it shorter';
+    -- Python reads no whole number of 4301 digits, and JSON elsewhere none beyond a double.
+    ELSIF jsonb_typeof(value) = 'number' AND abs((value #>> '{}')::numeric) > 1e15 THEN
+        RETURN place || ' must be between -1e15 and 1e15';
     END IF;
-    SELECT min(k.key COLLATE "C") INTO unknown
-    FROM jsonb_object_keys(value) AS k (key) WHERE k.key <> ALL (known);
-    IF unknown IS NULL THEN
-        RETURN NULL;
-    END IF;
-    RETURN format('%s.%s is unknown: use one of %s', place, left(unknown, 100),
-        array_to_string(known, ', '));
-END
-$$;
-
-CREATE FUNCTION hybrid_monitors.refusal_of_leaf(place text, what text, leaf jsonb) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-DECLARE
-    subject CONSTANT text := CASE what WHEN 'header' THEN 'name' WHEN 'body' THEN 'path' END;
-    known CONSTANT text[] := CASE what
-        WHEN 'status' THEN ARRAY['equals', 'above', 'below']
-        WHEN 'header' THEN ARRAY['equals', 'contains', 'exists']
-        WHEN 'body' THEN ARRAY['equals', 'contains', 'above', 'below', 'exists']
-        ELSE ARRAY['above', 'below']
-    END;
-    a_text CONSTANT text := ' must be a text of 1 to 200 characters';
-    comparison text;
-    value jsonb;
-    there integer := 0;
-    refusal text;
-BEGIN
-    refusal := hybrid_monitors.refusal_of_keys(place, leaf, array_remove(subject || known, NULL));
-    IF refusal IS NOT NULL THEN
-        RETURN refusal;
-    ELSIF what = 'header' AND NOT leaf ? 'name' THEN
-        RETURN place || '.name is missing';
-    ELSIF what = 'header' AND NOT hybrid_monitors.is_short_text(leaf -> 'name') THEN
-        RETURN place || '.name' || a_text;
-    ELSIF what = 'body' AND leaf ? 'path' THEN
-        refusal := CASE WHEN jsonb_typeof(leaf -> 'path') <> 'string'
-            THEN place || '.path must be a path, such as status or checks.state'
-            ELSE hybrid_monitors.refusal_of_path(place || '.path', leaf ->> 'path') END;
-        IF refusal IS NOT NULL THEN
-            RETURN refusal;
-        END IF;
-    END IF;
-    FOREACH comparison IN ARRAY ARRAY['equals', 'contains', 'above', 'below', 'exists'] LOOP
-        CONTINUE WHEN NOT leaf ? comparison;
-        there := there + 1;
-        value := leaf -> comparison;
-        refusal := place || '.' || comparison || CASE
-            WHEN comparison IN ('above', 'below') OR comparison = 'equals' AND what = 'status' THEN
-                CASE WHEN jsonb_typeof(value) <> 'number' THEN ' must be a number'
-                    ELSE hybrid_monitors.refusal_of_equals('', value) END
-            WHEN comparison = 'exists' THEN
-                CASE WHEN jsonb_typeof(value) <> 'boolean' THEN ' must be true or false' END
-            WHEN comparison = 'contains' OR what = 'header' THEN
-                CASE WHEN NOT hybrid_monitors.is_short_text(value) THEN a_text END
-            ELSE hybrid_monitors.refusal_of_equals('', value)
-        END;
-        IF refusal IS NOT NULL THEN
-            RETURN refusal;
-        END IF;
-    END LOOP;
-    IF there <> 1 THEN
-        RETURN format('%s must have exactly one of %s', place, array_to_string(known, ', '));
-    ELSIF what = 'body' AND NOT leaf ? 'path' AND NOT leaf ? 'contains' THEN
-        RETURN place || '.path is missing';
-    END IF;
-    RETURN NULL;
-END
-$$;
-
-CREATE FUNCTION hybrid_monitors.refusal_of_mapping(mapping jsonb) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE STRICT
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-DECLARE
-    known CONSTANT text[] := ARRAY[
-        'name', 'healthy', 'type', 'description', 'impact', 'state', 'code', 'latency', 'skipped',
-        'contact', 'checkDetails', 'error', 'errorMessage', 'lastChecked'
-    ];
-    root jsonb := mapping -> 'root';
-    fields jsonb := mapping -> 'fields';
-    field text;
-    place text;
-    value jsonb;
-    refusal text;
-BEGIN
-    IF jsonb_typeof(mapping) <> 'object' THEN
-        RETURN 'mapping must be an object';
-    ELSIF octet_length(mapping::text) > 8192 THEN
-        RETURN 'mapping has more than 8192 bytes of JSON: make it shorter';
-    END IF;
-    refusal := hybrid_monitors.refusal_of_keys('mapping', mapping, ARRAY['root', 'fields']);
-    IF refusal IS NULL AND root IS NOT NULL AND jsonb_typeof(root) <> 'string' THEN
-        refusal := 'mapping.root must be a path, such as status or checks.state';
-    ELSIF refusal IS NULL AND root IS NOT NULL AND root <> '""' THEN
-        refusal := hybrid_monitors.refusal_of_path('mapping.root', root #>> '{}');
-    END IF;
-    IF refusal IS NULL AND fields IS NULL THEN
-        refusal := 'mapping.fields is missing';
-    END IF;
-    refusal := coalesce(refusal, hybrid_monitors.refusal_of_keys('mapping.fields', fields, known));
-    IF refusal IS NOT NULL THEN
-        RETURN refusal;
-    END IF;
-    FOREACH field IN ARRAY known LOOP
-        place := 'mapping.fields.' || field;
-        value := fields -> field;
-        IF value IS NULL THEN
-            IF field IN ('name', 'healthy') THEN
-                RETURN place || ' is missing';
-            END IF;
-        ELSIF jsonb_typeof(value) = 'string' THEN
-            refusal := hybrid_monitors.refusal_of_path(place, value #>> '{}');
-        ELSIF field NOT IN ('healthy', 'skipped') THEN
-            refusal := place || ' must be a path, such as status or checks.state';
-        ELSIF jsonb_typeof(value) <> 'object' THEN
-            refusal := place || ' must be a path or {"field": path, "equals": value}';
-        ELSE
-            refusal := coalesce(
-                hybrid_monitors.refusal_of_keys(place, value, ARRAY['field', 'equals']),
-                CASE
-                    WHEN NOT value ? 'field' THEN place || '.field is missing'
-                    WHEN jsonb_typeof(value -> 'field') <> 'string'
-                        THEN place || '.field must be a path, such as status or checks.state'
-                    ELSE hybrid_monitors.refusal_of_path(place || '.field', value ->> 'field')
-                END,
-                CASE WHEN NOT value ? 'equals' THEN place || '.equals is missing'
-                    ELSE hybrid_monitors.refusal_of_equals(place || '.equals', value -> 'equals') END
-            );
-        END IF;
-        IF refusal IS NOT NULL THEN
-            RETURN refusal;
-        END IF;
-    END LOOP;
     RETURN NULL;
 END
 $$;
@@ -1086,44 +831,6 @@ BEGIN
 
 END
 $_$;
-
-CREATE FUNCTION hybrid_monitors.refusal_of_node(place text, node jsonb) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-DECLARE
-    known CONSTANT text[] := ARRAY[
-        'and', 'or', 'not', 'status', 'header', 'body', 'latency', 'certificate'
-    ];
-    operator text;
-    refusal text;
-BEGIN
-    IF jsonb_typeof(node) <> 'object' THEN
-        RETURN place || ' must be an object';
-    END IF;
-    SELECT CASE WHEN count(*) = 1 THEN min(k.key) END INTO operator
-    FROM jsonb_object_keys(node) AS k (key);
-    IF (operator = ANY (known)) IS NOT TRUE THEN
-        RETURN format('%s must have exactly one of %s', place, array_to_string(known, ', '));
-    END IF;
-    place := place || '.' || operator;
-    node := node -> operator;
-    IF operator = 'not' THEN
-        RETURN hybrid_monitors.refusal_of_node(place, node);
-    ELSIF operator NOT IN ('and', 'or') THEN
-        RETURN hybrid_monitors.refusal_of_leaf(place, operator, node);
-    ELSIF jsonb_typeof(node) <> 'array' OR node = '[]' THEN
-        RETURN place || ' must be a list of one or more';
-    END IF;
-    FOR number IN 0..jsonb_array_length(node) - 1 LOOP
-        refusal := hybrid_monitors.refusal_of_node(format('%s[%s]', place, number), node -> number);
-        IF refusal IS NOT NULL THEN
-            RETURN refusal;
-        END IF;
-    END LOOP;
-    RETURN NULL;
-END
-$$;
 
 CREATE FUNCTION hybrid_monitors.refusal_of_parent(id bigint, parent bigint) RETURNS text
     LANGUAGE plpgsql
@@ -1152,37 +859,6 @@ BEGIN
     RETURN NULL;
 END
 $$;
-
-CREATE FUNCTION hybrid_monitors.refusal_of_path(place text, path text) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE STRICT
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
-BEGIN
-    IF path = '' THEN
-        RETURN place || ' is empty: write a path, such as status or checks.state';
-
-    ELSIF char_length(path) > 200 THEN
-        RETURN place || ' has more than 200 characters: make it shorter';
-
-    ELSIF path = '$key' THEN
-        RETURN CASE WHEN place <> 'mapping.fields.name'
-            THEN place || ' is $key, which only the name can be: write a path' END;
-
-    ELSIF path LIKE '$.%' OR path LIKE '$[%' THEN
-        RETURN NULL;
-
-    ELSIF path LIKE '$%' THEN
-        RETURN place || ' begins with $: use $key, or JSONPath, which begins with $. or $[';
-
-    ELSIF path LIKE '.%' OR path LIKE '%.' OR path LIKE '%..%' THEN
-        RETURN place || ' has an empty part: write names with one dot between, such as checks.state';
-
-    END IF;
-
-    RETURN NULL;
-
-END
-$_$;
 
 CREATE FUNCTION hybrid_monitors.refusal_of_url(url text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE STRICT
@@ -1900,7 +1576,9 @@ BEGIN
         FROM (
             SELECT
                 s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
-                extract(epoch FROM s.timeout) AS timeout, s.format, s.mapping, s.expect, s.headers,
+                extract(epoch FROM s.timeout) AS timeout, s.format,
+                -- as texts, which are read one by one: an editor may have stored anything
+                s.mapping::text AS mapping, s.expect::text AS expect, s.headers::text AS headers,
                 s.follow, s.fail_after, s.recover_after, a.service_id IS NOT NULL AS is_asked,
                 CASE WHEN has_windows OR s.depends_on IS NOT NULL OR s.quiet_until IS NOT NULL
                     THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)
@@ -2506,8 +2184,6 @@ GRANT ALL ON FUNCTION hybrid_monitors.forget_leftovers(most integer) TO hybrid_r
 
 REVOKE ALL ON FUNCTION hybrid_monitors.forget_strays(most integer) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.is_short_text(value jsonb) FROM PUBLIC;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_monitors.is_window_open(begins timestamp with time zone, ends timestamp with time zone, every interval, at timestamp with time zone) TO hybrid_monitors_editor;
@@ -2544,27 +2220,13 @@ REVOKE ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, cl
 
 GRANT ALL ON FUNCTION hybrid_monitors.record_round(host text, job_id bigint, claim bigint, round jsonb, latency_services bigint[], latency_names text[], latencies integer[], last boolean, same_ids bigint[], same_dues timestamp with time zone[], same_polls timestamp with time zone[], same_latencies integer[], told_services bigint[], told_dependencies bigint[], told_latencies integer[]) TO hybrid_runner_worker;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_equals(place text, value jsonb) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_expect(expect jsonb) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_headers(headers jsonb) FROM PUBLIC;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_interval(place text, value interval, lowest interval, highest interval, words text) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_keys(place text, value jsonb, known text[]) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_leaf(place text, what text, leaf jsonb) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_mapping(mapping jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_label(place text, value jsonb) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_name(place text, name text) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_node(place text, node jsonb) FROM PUBLIC;
-
 REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_parent(id bigint, parent bigint) FROM PUBLIC;
-
-REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_path(place text, path text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION hybrid_monitors.refusal_of_url(url text) FROM PUBLIC;
 

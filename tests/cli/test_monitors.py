@@ -303,7 +303,7 @@ async def test_ten_thousand_services_are_imported_and_the_bad_one_is_found(
             "depends_on",
         ),
         ([{"name": "a\n", "url": "http://a"}], "line 1: services.name "),
-        ([{"name": "a", "url": "http://a", "mapping": {}}], "line 1: services.mapping"),
+        ([{"name": "a", "url": "http://a", "mapping": {}}], "line 1: mapping.fields is missing"),
         ([{"name": "a", "url": "http://169.254.169.254\u0000"}], "NUL"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What is refused of the definition of a service, and in which line: by SQL as by Python."""
+"""What is refused of the definition of a service, and in which line."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ REFUSALS: list[tuple[str, Any, str]] = [
     (
         "mapping",
         {"fields": FIELDS | {"latency": "$keys"}},
-        "mapping.fields.latency begins with $: use $key, or JSONPath, which begins with $. or $[",
+        (
+            "mapping.fields.latency begins with $: write names with one dot between, such as"
+            " checks.state"
+        ),
     ),
     ("mapping", {"fields": FIELDS | {"healthy": 3}}, f"mapping.fields.healthy {A_TEST}"),
     (
@@ -275,12 +278,12 @@ REFUSALS: list[tuple[str, Any, str]] = [
         "url has a host of more than 253 bytes: make it shorter",
     ),
 ]
-"""(column, value, line): Python says the line, SQL the same with the table before it."""
+"""(column, value, line): Python says the line; SQL too, of a URL, with the table before it."""
 
 ACCEPTED: list[tuple[str, Any]] = [
     ("mapping", {"fields": {"name": "$key", "healthy": "b"}}),
     ("mapping", {"root": "", "fields": FIELDS}),
-    ("mapping", {"root": "$.a", "fields": FIELDS | {"type": "$['a']", "contact": "x" * 200}}),
+    ("mapping", {"root": "a", "fields": FIELDS | {"contact": "x" * 200}}),
     *[
         ("mapping", {"fields": FIELDS | {"skipped": {"field": "a.b", "equals": value}}})
         for value in (10**15, -(10**15), "x" * 200, "", True)

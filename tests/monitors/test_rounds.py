@@ -143,22 +143,38 @@ async def test_whatever_a_service_answers_its_host_goes_on(
     assert "Traceback" not in caplog.text
 
 
-async def test_what_somebody_has_stored_past_all_checks_is_a_failed_poll(
-    monitors_dsn: str, monitored: Connection
+@pytest.mark.parametrize(
+    ("column", "stored"),
+    [
+        ("mapping", '{"fields": 7}'),
+        ("mapping", '{"fields": ' + "[" * 4000 + "]" * 4000 + "}"),
+        ("expect", '{"status": {"equals": 1' + "0" * 8000 + "}}"),
+        ("expect", '{"xor": []}'),
+        ("headers", '{"Host": "a"}'),
+        ("headers", '{"X": ' + "[" * 2000 + "]" * 2000 + "}"),
+    ],
+)
+async def test_nonsense_stored_by_sql_is_a_failed_poll_of_its_service_alone(
+    monitors_dsn: str, monitored: Connection, column: str, stored: str
 ) -> None:
     fakes = FakeServices([FakeService("orders")])
     async with fakes, polling(monitors_dsn):
-        await monitored.execute("SET session_replication_role = replica")
-        await monitored.execute(
-            "INSERT INTO hybrid_monitors.services (name, url, format, mapping)"
-            " VALUES ('bad', $1, 'mapping', '{\"fields\": 7}')",
-            fakes.url("orders"),
-        )
-        await monitored.execute("SET session_replication_role = origin")
-        await store(monitored, fakes, "orders")
+        async with monitored.transaction():
+            await monitored.execute(
+                f"INSERT INTO hybrid_monitors.services (name, url, {column})"
+                " VALUES ('bad', $1, $2)",
+                fakes.url("orders"),
+                stored,
+            )
+            await store(monitored, fakes, "orders")
+        await until_fetched(monitored, POLLED, 2)
         [error] = await told(monitored, "poll:error")
+        failures = await monitored.fetch(
+            "SELECT name, failure FROM hybrid_monitors.standings ORDER BY name"
+        )
+    assert [tuple(row) for row in failures] == [("bad", "definition"), ("orders", None)]
     assert error["serviceName"] == "bad"
-    assert "mapping" in error["error"]
+    assert error["error"].startswith(column)
 
 
 # --- poll now

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from examples.status_monitor.fake.server import FakeService, FakeServices
+from hybrid_runner.durations import parse_duration
 from hybrid_runner.model.monitors import Service
 from hybrid_runner.monitors import round as rounds
 from hybrid_runner.policy.monitors import decide
 from hybrid_runner.resilience import Breaker
 from hybrid_runner.storage.connections.connection import Connection, connect
-from tests.monitors.answers.hostile import message, serving
-from tests.monitors.polling import polling, store, told, visits
+from tests.monitors.answers.hostile import answering, message, serving
+from tests.monitors.polling import app_of, polling, store, told, visits
 from tests.support.waiting import until, until_fetched
+from tests.support.working import working
 
 QUICK = Breaker(failures=1, cooldown="1s")
 POLLED = "SELECT array_agg(name ORDER BY name) FROM hybrid_monitors.standings WHERE polled_at > $1"
+HANG = (
+    "INSERT INTO hybrid_monitors.services (name, url, every, timeout)"
+    " SELECT name, url, '5 s', $3 FROM unnest($1::text[], $2::text[]) AS n (name, url)"
+)
+TIMED_OUT = "SELECT count(*) FROM hybrid_monitors.standings WHERE failure = 'timeout'"
+SIZES = (
+    "SELECT count(*), sum(octet_length(error::text)) FILTER (WHERE NOT error ? 'unhealthy'),"
+    " max(octet_length(message)), min(octet_length(message)) FROM hybrid_monitors.errors"
+)
 BREAKER = "SELECT breaker FROM hybrid_monitors.standings"
 
 
@@ -112,3 +124,55 @@ async def test_a_poll_of_which_nothing_can_be_decided_holds_up_no_other(
     assert await monitored.fetchval(due)
     [line] = {record.getMessage() for record in caplog.records if record.levelname == "ERROR"}
     assert line == "odd: what its poll means cannot be decided; again after its interval"
+
+
+@pytest.mark.parametrize("timeout", ["60 s", "1 s"])
+async def test_hosts_that_hang_use_half_of_the_slots(
+    monitors_dsn: str, monitored: Connection, monkeypatch: pytest.MonkeyPatch, timeout: str
+) -> None:
+    """A host that answers is polled before the time of any of them is over; each has its turn."""
+    monkeypatch.setattr(rounds, "_EVERY", 0.1)
+    names = [f"hangs-{number}" for number in range(2, 8)]
+    fakes = FakeServices(
+        [
+            *(FakeService(name, "hanging", f"127.0.0.{name[-1]}") for name in names),
+            FakeService("orders"),
+        ]
+    )
+    app, _ = app_of(monitors_dsn)
+    async with fakes, working(app, {"monitors": 4}):
+        began = await monitored.fetchval("SELECT now()")
+        urls = [fakes.url(name) for name in names]
+        await monitored.execute(HANG, names, urls, parse_duration(timeout))
+        await until(lambda: len(fakes.connections) >= 2)
+        if timeout == "1 s":
+            await until_fetched(monitored, TIMED_OUT, len(names))
+            return
+        await store(monitored, fakes, "orders")
+        await until_fetched(monitored, f"{POLLED} AND name = 'orders'", ["orders"], began)
+        assert not await monitored.fetchval(TIMED_OUT)
+
+
+async def test_errors_of_one_answer_are_stored_up_to_a_bound(
+    monitors_dsn: str, monitored: Connection
+) -> None:
+    """An answer of a megabyte that is another one each time does not fill the disk."""
+    items = [
+        {
+            "name": f"d{number}",
+            "healthy": False,
+            "error": {"x": "y" * 900},
+            "errorMessage": "z" * 900,
+        }
+        for number in range(500)
+    ]
+    behaviour = answering(json.dumps(items).encode())
+    async with serving(behaviour) as server, polling(monitors_dsn) as (monitors, _):
+        await monitors.add("orders", server.url)
+        await until_fetched(monitored, "SELECT ok FROM hybrid_monitors.standings", True)
+        [(count, errors, longest, shortest)] = await monitored.fetch(SIZES)
+        [line] = await monitors.list()
+    assert count == 500
+    assert errors < 65536
+    assert (longest, shortest) == (900, 60)
+    assert line.warnings == ("the errors have more than 65,536 bytes: some are shortened",)

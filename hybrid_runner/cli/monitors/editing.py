@@ -41,7 +41,11 @@ async def migrate(arguments: argparse.Namespace) -> int:
 
 
 async def add(arguments: argparse.Namespace) -> int:
-    service = NewService(arguments.name, arguments.url, **given_fields(arguments))
+    from hybrid_runner.monitors.services import check_columns  # noqa: PLC0415  # only to add
+
+    fields = given_fields(arguments)
+    check_columns(fields)
+    service = NewService(arguments.name, arguments.url, **fields)
     async with monitored(arguments) as connection:
         number = await service_calls.add_service(connection, service)
     if arguments.json:

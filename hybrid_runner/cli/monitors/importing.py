@@ -19,6 +19,8 @@ from hybrid_runner.storage.connections.connection import Connection
 async def load(arguments: argparse.Namespace) -> int:
     """All services of a file in one transaction."""
     definitions = read_definitions(_text_of(arguments.file))
+    for one in definitions:
+        _check(one)
     async with monitored(arguments) as connection:
         there = await monitor_view_calls.known_services(
             connection, [one.name for one in definitions]
@@ -87,6 +89,15 @@ async def _set_parents(connection: Connection, children: Sequence[Definition]) -
             raise _at(
                 one, ConfigurationError(f"depends_on: there is no service {parents[one.name]!r}")
             )
+
+
+def _check(one: Definition) -> None:
+    from hybrid_runner.monitors.services import check_columns  # noqa: PLC0415  # only to import
+
+    try:
+        check_columns(one.fields)
+    except ConfigurationError as error:
+        raise _at(one, error) from error
 
 
 def _alone(one: Definition) -> dict[str, Any]:

@@ -48,17 +48,7 @@ _PRIVATE: Final = (
     *_networks("a private address", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
     *_networks("a private address", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "fec0::/10"),
 )
-_LAST_32_BITS: Final = (
-    ip_network("::/96"),  # compatible
-    ip_network("::ffff:0:0:0/96"),  # translated
-    ip_network("64:ff9b::/96"),  # NAT64
-)
-_LOCAL_NAT64: Final = ip_network("64:ff9b:1::/48")
-"""RFC 8215: each network divides it as it likes."""
-_PREFIXES: Final = (48, 56, 64, 96)
-"""How long one within it may be (RFC 6052)."""
-_ISATAP: Final = (0x00005EFE, 0x02005EFE)
-"""Where these are the bits before the last 32, in whatever network (RFC 5214)."""
+_NAT64: Final = ip_network("64:ff9b::/96")
 
 
 class AddressRules:
@@ -111,29 +101,11 @@ def _forms(address: _Address) -> list[_Address]:
     """The address, and the IPv4 addresses that it may stand for."""
     if isinstance(address, IPv4Address):
         return [address]
-    number = int(address)
-    plain = IPv6Address(number)  # without a zone
-    known = [plain.ipv4_mapped, plain.sixtofour, *(plain.teredo or ())]
-    last = IPv4Address(number & 0xFFFFFFFF)
-    if any(plain in network for network in _LAST_32_BITS) and number > 0xFFFF:
-        known.append(last)
-    if (number >> 32) & 0xFFFFFFFF in _ISATAP:
-        known.append(last)
-    if plain in _LOCAL_NAT64:
-        known += [each for each in _embedded(number) if int(each) >> 24]  # 0.x is what is unused
-    return [plain, *(each for each in known if each is not None)]
-
-
-def _embedded(number: int) -> list[IPv4Address]:
-    """What is behind a prefix of each length; the bits 64 to 71 belong to none."""
-    found = []
-    for prefix in _PREFIXES:
-        bits = [bit for bit in range(prefix, 128) if prefix == 96 or not 64 <= bit < 72][:32]
-        inner = 0
-        for bit in bits:
-            inner = inner << 1 | (number >> (127 - bit)) & 1
-        found.append(IPv4Address(inner))
-    return found
+    plain = IPv6Address(int(address))  # without a zone
+    inner = [plain.ipv4_mapped, plain.sixtofour]
+    if plain in _NAT64:
+        inner.append(IPv4Address(int(plain) & 0xFFFFFFFF))
+    return [plain, *(each for each in inner if each is not None)]
 
 
 class CheckedResolver(AbstractResolver):

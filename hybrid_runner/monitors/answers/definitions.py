@@ -1,4 +1,4 @@
-"""What people store about a service, checked: the same one line as the triggers in SQL say."""
+"""What people store about a service, checked: one line says what is wrong."""
 
 from __future__ import annotations
 
@@ -76,10 +76,8 @@ def _path(value: Any, *, key: bool = False, empty: bool = False) -> str:
         if key:
             return value
         raise refused(" is $key, which only the name can be: write a path")
-    if value.startswith(("$.", "$[")):
-        return value
     if value.startswith("$"):
-        raise refused(" begins with $: use $key, or JSONPath, which begins with $. or $[")
+        raise refused(" begins with $: write names with one dot between, such as checks.state")
     if "" in value.split("."):
         raise refused(" has an empty part: write names with one dot between, such as checks.state")
     return value

@@ -238,5 +238,5 @@ def _stored_leaf(kind: Any, value: Any, where: str) -> Leaf:
     at = getattr(leaf, "path", None) or getattr(leaf, "name", None)
     if kind == "body" and at is None and comparison != "contains":
         raise ConfigurationError(f"{where}.path is missing")
-    get = getter(at, f"{where}.path") if kind == "body" and at else None
+    get = getter(at) if kind == "body" and at else None
     return Leaf(where, kind, at, get, comparison, getattr(leaf, comparison))

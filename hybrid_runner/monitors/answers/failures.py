@@ -97,20 +97,16 @@ BY_TYPE: Final[tuple[tuple[type[BaseException], Meaning], ...]] = (
 _UNKNOWN: Final = Meaning("network", "the poll failed: {}")
 
 
-def poll_failed(
-    error: BaseException, hide: Callable[[str], str] = str, hide_quoted: Callable[[str], str] = str
-) -> PollFailed:
+def poll_failed(error: BaseException, hide: Callable[[str], str] = str) -> PollFailed:
     """What is stored of a poll that ended so; before anything is cut, `hide` takes what is secret
-    out of it, and `hide_quoted` out of what quotes the answer. Never raises.
+    out of it. Never raises.
     """
     if isinstance(error, PollFailed):
         error.line = hide(error.line)
         return error
     cause = _cause(error)
     meaning = _meaning(cause)
-    quotes = isinstance(cause, (aiohttp.ClientResponseError, aiohttp.ClientPayloadError))
-    words = (hide_quoted if quotes else hide)(_words(cause))
-    says = meaning.says.replace("{}", words)
+    says = meaning.says.replace("{}", hide(_words(cause)))
     return PollFailed(meaning.failure, says, is_local=meaning.is_local)
 
 

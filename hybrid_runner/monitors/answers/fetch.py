@@ -10,11 +10,12 @@ from datetime import timedelta
 from typing import Final, TypeAlias
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from hybrid_runner.durations import duration_text
 from hybrid_runner.errors import ConfigurationError
-from hybrid_runner.monitors.answers.bodies import LARGEST, read_body
+from hybrid_runner.monitors.answers.bodies import unpacked
 from hybrid_runner.monitors.answers.failures import PollFailed, poll_failed
 from hybrid_runner.monitors.answers.headers import Filled
 from hybrid_runner.monitors.answers.judging import Answer
@@ -56,8 +57,7 @@ async def fetch(
             line = f"no answer within {duration_text(request.timeout)} {phases.doing}"
             # Nobody answers for any name: that is rather this side's than the service's fault.
             raise PollFailed("timeout", line, is_local=phases.is_resolving) from None
-        headers = request.headers
-        raise poll_failed(error, headers.hide_text, headers.hide_quoted) from None
+        raise poll_failed(error, request.headers.hide) from None
     finally:
         phases.end()
     answer.latency_ms = round((time.perf_counter() - began - phases.waited) * 1000)
@@ -105,12 +105,14 @@ async def _get(
     phases.begin("connect")
     response = await session.get(url, allow_redirects=False, headers=request.headers.toward(url))
     ends = response.certificate_ends_at if isinstance(response, CertifiedResponse) else None
-    headers = request.headers.hide_headers(response.headers)
+    hide = request.headers.hide
+    headers = CIMultiDict((name, hide(value)) for name, value in response.headers.items())
     answer = Answer(response.status, headers, b"", 0, ends)
     try:
         phases.begin("body")
         if request.reads_body and response.status not in REDIRECTS:
-            answer.body = request.headers.hide(await _read(response))
+            body = await _read(response)
+            answer.body = hide(body.decode("latin-1")).encode("latin-1")  # the same bytes
     except PollFailed as error:
         answer.unread = error
     finally:
@@ -120,11 +122,8 @@ async def _get(
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
-    announced = response.content_length
     encoding = ",".join(response.headers.getall("Content-Encoding", ()))
-    if announced is not None and announced <= LARGEST and not encoding:
-        return await response.content.read()  # no more than that
-    return await read_body(response.content.iter_any(), encoding, announced)
+    return unpacked(await response.content.read(), encoding)
 
 
 def shown_url(url: URL) -> str:

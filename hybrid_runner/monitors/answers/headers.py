@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-from multidict import CIMultiDict
 from yarl import URL
 
 from hybrid_runner.errors import ConfigurationError
@@ -36,8 +34,6 @@ _OURS: Final = frozenset(
         "proxy-connection",
     )
 )
-_ESCAPED: Final = re.compile(rb"(?:\\\\)+|(?:\\/)+|\\u00[2-7][0-9a-fA-F]")
-_QUOTED: Final = re.compile(r"""b?['"].*""", re.DOTALL)
 _SECRET: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]{0,99})\}")
 
 
@@ -87,43 +83,11 @@ class Filled:
             and not any(secret in value for secret in self.revealed)
         }
 
-    def hide(self, body: bytes) -> bytes:
-        """An answer that repeats a secret is not to be stored with it, however JSON writes it."""
-        plain = _ESCAPED.sub(_unescaped, body) if self.revealed and b"\\" in body else body
-        for secret in self.revealed:
-            for form in (secret.encode(), orjson.dumps(secret)[1:-1]):
-                if form in plain:
-                    body = plain = plain.replace(form, b"***")
-        return body
-
-    def hide_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """Before anything is cut, and before anybody may compare what is in them."""
-        if not self.revealed:
-            return headers
-        return CIMultiDict((name, self.hide_text(value)) for name, value in headers.items())
-
-    def hide_text(self, text: str) -> str:
+    def hide(self, text: str) -> str:
+        """What the host has said, without the secrets that it repeats literally."""
         for secret in self.revealed:
             text = text.replace(secret, "***")
         return text
-
-    def hide_quoted(self, text: str) -> str:
-        """What aiohttp says of an answer that is no HTTP quotes it, escaped and cut: a part of a
-        secret could be left. So where there is one, nothing is quoted.
-        """
-        return _QUOTED.sub("***", text) if self.revealed else text
-
-
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    """What JSON needs not escape, as it is."""
-    escape = found[0]
-    match escape[1:2]:
-        case b"/":
-            return b"/" * (len(escape) // 2)
-        case b"u":
-            plain = bytes.fromhex(escape[4:].decode())
-            return escape if plain in b'"\\' else plain
-    return escape
 
 
 def fill_headers(stored: dict[str, str], secrets: Mapping[str, Secret], url: URL) -> Filled:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -14,6 +15,10 @@ from hybrid_runner.monitors.answers.storable import Warnings
 
 MOST: Final = 500
 """Items of one answer."""
+MOST_ERRORS: Final = 64 * 1024
+"""Bytes of the errors of one answer, with their messages: each may be a new row of a history."""
+_SHORT: Final = 60
+"""Characters that are kept of the message of an error beyond."""
 _STATES: Final = {"OK": 0, "WARNING": 1, "CRITICAL": 2}
 
 
@@ -87,7 +92,23 @@ def distinct(items: Iterable[Item], warnings: Warnings) -> tuple[Item, ...]:
         if item.name in by_name:
             warnings.add(f"{storable.shown(item.name)} is there more than once: the last counts")
         by_name[item.name] = item
-    return tuple(by_name.values())
+    return tuple(_bounded(by_name.values(), warnings))
+
+
+def _bounded(items: Iterable[Item], warnings: Warnings) -> Iterator[Item]:
+    """The items; once their errors are too large together, of each the beginning of its message."""
+    left = MOST_ERRORS
+    for item in items:
+        if item.error is None and item.error_message is None:
+            yield item
+            continue
+        left -= len(orjson.dumps((item.error, item.error_message)))
+        if left >= 0:
+            yield item
+        else:
+            warnings.add(f"the errors have more than {MOST_ERRORS:,} bytes: some are shortened")
+            message = storable.optional_text(item.error_message, _SHORT)
+            yield replace(item, error=None, error_message=message)
 
 
 def check_count(count: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, assert_never
 from hybrid_runner.monitors.answers.expect import Branch, Comparison, Leaf, Node
 from hybrid_runner.monitors.answers.failures import PollFailed
 from hybrid_runner.monitors.answers.items import read_json
-from hybrid_runner.monitors.answers.paths import MISSING, Steps, TooMuch, Unreadable
+from hybrid_runner.monitors.answers.paths import MISSING
 from hybrid_runner.monitors.answers.reading import text_of
 from hybrid_runner.monitors.answers.storable import shown
 
@@ -57,28 +57,25 @@ class Answer:
 
 def check_expected(node: Node, answer: Answer, now: datetime) -> None:
     """PollFailed `expect` that names the part and what was found."""
-    try:
-        failed = _unmet(node, answer, now, Steps())
-    except TooMuch as error:
-        raise PollFailed("definition", f"expect: {error}") from None
+    failed = _unmet(node, answer, now)
     if failed is not None:
         raise PollFailed("expect", failed)
 
 
-def _unmet(node: Node, answer: Answer, now: datetime, steps: Steps) -> str | None:
+def _unmet(node: Node, answer: Answer, now: datetime) -> str | None:
     """None: it is so."""
     if isinstance(node, Leaf):
-        return _unmet_leaf(node, answer, now, steps)
+        return _unmet_leaf(node, answer, now)
     match node.join:
         case "and":
-            found = (_unmet(part, answer, now, steps) for part in node.parts)
+            found = (_unmet(part, answer, now) for part in node.parts)
             return next((each for each in found if each is not None), None)
         case "or":
-            each = [_unmet(part, answer, now, steps) for part in node.parts]
+            each = [_unmet(part, answer, now) for part in node.parts]
             return None if None in each else "; and ".join(filter(None, each))
         case "not":
             (part,) = node.parts
-            if _unmet(part, answer, now, steps) is not None:
+            if _unmet(part, answer, now) is not None:
                 return None
             return f"not wanted, and so it is: {_named(part)}"
     assert_never(node.join)
@@ -90,8 +87,8 @@ def _named(node: Node) -> str:
     return f"{node.where} {node.comparison} {shown(node.wanted)}"
 
 
-def _unmet_leaf(leaf: Leaf, answer: Answer, now: datetime, steps: Steps) -> str | None:
-    found = _found(leaf, answer, now, steps)
+def _unmet_leaf(leaf: Leaf, answer: Answer, now: datetime) -> str | None:
+    found = _found(leaf, answer, now)
     if leaf.comparison == "exists":
         is_met = (found is not MISSING) == leaf.wanted
     else:
@@ -103,7 +100,7 @@ def _unmet_leaf(leaf: Leaf, answer: Answer, now: datetime, steps: Steps) -> str 
     return f"{leaf.where}: found {got}{at}, wanted {leaf.comparison} {shown(leaf.wanted)}"
 
 
-def _found(leaf: Leaf, answer: Answer, now: datetime, steps: Steps) -> Any:
+def _found(leaf: Leaf, answer: Answer, now: datetime) -> Any:
     match leaf.kind:
         case "status":
             return answer.status
@@ -115,16 +112,16 @@ def _found(leaf: Leaf, answer: Answer, now: datetime, steps: Steps) -> Any:
         case "header":
             return answer.headers.get(leaf.at or "", MISSING)
         case "body":
-            return _in_body(leaf, answer, steps)
+            return _in_body(leaf, answer)
     assert_never(leaf.kind)
 
 
-def _in_body(leaf: Leaf, answer: Answer, steps: Steps) -> Any:
+def _in_body(leaf: Leaf, answer: Answer) -> Any:
     if leaf.get is None:
         return answer.text()
     try:
-        return leaf.get(answer.json(), steps)
-    except (PollFailed, Unreadable):
+        return leaf.get(answer.json())
+    except PollFailed:
         if answer.unread is not None:
             raise
         return MISSING  # it is no JSON, so nothing is at the path

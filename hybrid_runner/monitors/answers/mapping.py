@@ -44,9 +44,9 @@ class Mapping:
     """Where an answer says what: `Mapping(root="components", name="$key",
     healthy=Equals("status", "UP"))`.
 
-    Paths are names with dots between (`checks.state`), or JSONPath when they begin with `$.` or
-    `$[`. `root` leads to a list of items, or to an object of which each name has an item; `$key` is
-    that name. Without `root` it is the answer itself.
+    Paths are names with dots between (`checks.state`). `root` leads to a list of items, or to an
+    object of which each name has an item; `$key` is that name. Without `root` it is the answer
+    itself.
     """
 
     name: str
@@ -124,7 +124,7 @@ class StoredMapping(Definition):
 
 
 def compile_mapping(stored: Any) -> Reading:
-    """ConfigurationError in one line when it is not as it must be; JSONPath is compiled, too."""
+    """ConfigurationError in one line when it is not as it must be."""
     try:
         text = orjson.dumps(stored)
     except (TypeError, ValueError) as error:
@@ -144,7 +144,7 @@ def _compiled(text: bytes) -> Reading:
         healthy=_test("healthy", given.healthy),
         skipped=_test("skipped", given.skipped) if "skipped" in given.model_fields_set else None,
         others=tuple(
-            (name, getter(at, f"mapping.fields.{_CAMEL.get(name, name)}"))
+            (name, getter(at))
             for name, at in given
             if at is not None and name not in {"name", "healthy", "skipped"}
         ),
@@ -154,4 +154,4 @@ def _compiled(text: bytes) -> Reading:
 def _test(name: str, stored: str | StoredEquals) -> Condition:
     if isinstance(stored, str):
         return Condition(Place(name, stored), None)
-    return Condition(Place(name, stored.field, f"{name}.field"), stored.equals)
+    return Condition(Place(name, stored.field), stored.equals)

@@ -97,7 +97,7 @@ def _judged(
     try:
         parsed = _parsed(each, answer, now, is_alone=is_alone, is_well=is_well)
     except Exception as error:
-        failed = poll_failed(error, headers.hide_text)
+        failed = poll_failed(error, headers.hide)
         return _failed(service, failed, answer.latency_ms, answer.certificate_ends_at)
     return Polled(
         service_id=service.id,

@@ -53,7 +53,7 @@ class Preparations:
         self._keys: dict[int, tuple[int, GroupKey]] = {}
 
     def of(self, service: Service) -> Prepared:
-        """Editors may have stored anything, by ways around the triggers: ConfigurationError."""
+        """ConfigurationError: by SQL, editors may store anything."""
         kept = self._prepared.get(service.id)
         if kept is not None and kept.service.version == service.version is not None:
             kept.service = service

@@ -11,17 +11,7 @@ from hybrid_runner.model.monitors import Item
 from hybrid_runner.monitors.answers.dependencies import Parsed
 from hybrid_runner.monitors.answers.failures import PollFailed
 from hybrid_runner.monitors.answers.items import check_count, distinct, make_item
-from hybrid_runner.monitors.answers.paths import (
-    MISSING,
-    Found,
-    Getter,
-    JSONPath,
-    Steps,
-    TooMuch,
-    Unreadable,
-    getter,
-    is_jsonpath,
-)
+from hybrid_runner.monitors.answers.paths import MISSING, Getter, getter
 from hybrid_runner.monitors.answers.storable import Warnings, shown
 
 _WORDS: Final = {
@@ -37,14 +27,14 @@ class _Skipped(Exception):
 class Place:
     """A field of items, and where it is in them."""
 
-    def __init__(self, name: str, path: str, where: str | None = None) -> None:
+    def __init__(self, name: str, path: str) -> None:
         self.name = name
         self.path = path
-        self.get: Getter = getter(path, f"mapping.fields.{where or name}")
+        self.get: Getter = getter(path)
 
-    def found(self, item: Any, steps: Steps) -> Any:
+    def found(self, item: Any) -> Any:
         """The value; _Skipped when there is none."""
-        value = self.get(item, steps)
+        value = self.get(item)
         if value is MISSING or value is None:
             raise _Skipped(f"{self.name}: an item has nothing at {shown(self.path)}")
         return value
@@ -57,8 +47,8 @@ class Condition:
         self._place = place
         self._equals = None if equals is None else text_of(equals)
 
-    def holds(self, item: Any, steps: Steps) -> bool:
-        value = self._place.found(item, steps)
+    def holds(self, item: Any) -> bool:
+        value = self._place.found(item)
         if self._equals is not None:
             if isinstance(value, (dict, list)):
                 raise self._unfit(value, "which is compared with nothing")
@@ -84,23 +74,22 @@ def text_of(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
+class Found(NamedTuple):
+    key: str | None
+    """The name under which it lies in an object."""
+    value: Any
+
+
 class Root:
     """Where the items are."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._every: JSONPath | None = None
-        """A JSONPath that may find many: these are the items."""
-        self._get = getter(path, "mapping.root")
-        if is_jsonpath(path):
-            found = JSONPath(path, "mapping.root")
-            self._every = None if found.is_singular else found
+        self._get = getter(path)
 
-    def items(self, answer: Any, steps: Steps) -> list[Found]:
+    def items(self, answer: Any) -> list[Found]:
         """PollFailed `parse` when there are none to be found."""
-        if self._every is not None:
-            return list(_bounded(self._every(answer, steps)))
-        value = self._get(answer, steps)
+        value = self._get(answer)
         if isinstance(value, list):
             check_count(len(value))
             return [Found(None, each) for each in value]
@@ -112,12 +101,6 @@ class Root:
         raise PollFailed(
             "parse", f"the answer has {what} {at} that a list or an object of items is"
         )
-
-
-def _bounded(found: Iterator[Found]) -> Iterator[Found]:
-    for count, each in enumerate(found, 1):
-        check_count(count)
-        yield each
 
 
 class Reading(NamedTuple):
@@ -134,54 +117,47 @@ class Reading(NamedTuple):
     def read(self, answer: Any) -> Parsed:
         """The items that fit. PollFailed when they are not where the mapping says."""
         warnings = Warnings()
-        steps = Steps()
-        try:
-            found = self.root.items(answer, steps)
-            items = distinct(self._fitting(found, steps, warnings), warnings)
-        except TooMuch as error:
-            raise PollFailed("definition", f"mapping: {error}") from None
-        except Unreadable as error:
-            raise PollFailed("parse", f"mapping: the answer cannot be read: {error}") from None
+        items = distinct(self._fitting(self.root.items(answer), warnings), warnings)
         return Parsed(items, warnings.told())
 
-    def _fitting(self, found: list[Found], steps: Steps, warnings: Warnings) -> Iterator[Item]:
+    def _fitting(self, found: list[Found], warnings: Warnings) -> Iterator[Item]:
         for each in found:
             try:
-                yield self._item(each, steps, warnings)
+                yield self._item(each, warnings)
             except _Skipped as reason:
                 warnings.add(str(reason))
 
-    def _item(self, found: Found, steps: Steps, warnings: Warnings) -> Item:
+    def _item(self, found: Found, warnings: Warnings) -> Item:
         item = found.value
         if not isinstance(item, dict):
             raise _Skipped(f"an item is {shown(item)}, no object")
-        name = self._name(found, steps)
-        values = {key: get(item, steps) for key, get in self.others}
+        name = self._name(found)
+        values = {key: get(item) for key, get in self.others}
         return make_item(
             name,
-            healthy=self.healthy.holds(item, steps),
-            skipped=self._is_skipped(item, steps, warnings),
+            healthy=self.healthy.holds(item),
+            skipped=self._is_skipped(item, warnings),
             **{key: value for key, value in values.items() if value is not MISSING},
         )
 
-    def _name(self, found: Found, steps: Steps) -> str:
+    def _name(self, found: Found) -> str:
         if self.name is None:
             if found.key is None:
                 raise _Skipped("name: $key needs an object, and the items are a list")
             name: Any = found.key
         else:
-            name = self.name.found(found.value, steps)
+            name = self.name.found(found.value)
         if isinstance(name, (int, float)) and not isinstance(name, bool):
             name = text_of(name)
         if not isinstance(name, str) or not name.strip():
             raise _Skipped(f"name: an item has {shown(name)} as its name")
         return name
 
-    def _is_skipped(self, item: Any, steps: Steps, warnings: Warnings) -> bool:
+    def _is_skipped(self, item: Any, warnings: Warnings) -> bool:
         if self.skipped is None:
             return False
         try:
-            return self.skipped.holds(item, steps)
+            return self.skipped.holds(item)
         except _Skipped as reason:
             if "has nothing at" not in str(reason):
                 warnings.add(str(reason))

@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import aiohttp
 from aiohttp.abc import ResolveResult
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
+from aiohttp.helpers import set_exception
 
 from hybrid_runner.monitors.answers.addresses import (
     AddressRules,
@@ -21,14 +24,17 @@ from hybrid_runner.monitors.answers.addresses import (
     Lookup,
     checked_socket,
 )
-from hybrid_runner.monitors.answers.bodies import ENCODINGS
+from hybrid_runner.monitors.answers.bodies import ENCODINGS, LARGEST
+from hybrid_runner.monitors.answers.failures import PollFailed
 from hybrid_runner.version import VERSION
 
-MOST_HEADERS: Final = 128
+BUDGET: Final = LARGEST + 256 * 1024
+"""Bytes that may come of one request: the largest body, its heads and the sizes of its chunks."""
+_HEAD: Final = 8 * 1024
+"""What a head costs besides: aiohttp keeps each that comes before the answer, `100 Continue`."""
 _KEPT: Final = 20.0
 """Seconds for which a connection waits for another request: the next round of a host comes sooner.
 """
-LONGEST_HEADER: Final = 8190
 
 
 class Phases:
@@ -83,7 +89,39 @@ PHASES: Final = ContextVar[Phases]("phases of the request")
 """Of the request that is made in this context: aiohttp's traces are a sixth of what it costs."""
 
 
+class _Receiver(ResponseHandler):
+    """The end of a connection, after TLS: counts what comes, and cuts it off beyond the budget."""
+
+    _left = BUDGET
+
+    def set_response_params(self, **params: Any) -> None:
+        """Begin another request."""
+        self._left = BUDGET
+        super().set_response_params(**params)
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """Take a head."""
+        self._left -= _HEAD
+        super().feed_data(data, size)
+
+    def data_received(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left >= 0:
+            super().data_received(data)
+        if self._left < 0 and self.transport is not None:
+            failed = PollFailed("too_large", f"it has sent more than {BUDGET:,} bytes")
+            body = self._payload
+            self.abort()
+            self.set_exception(failed)
+            if body is not None:
+                set_exception(body, failed)
+
+
 class _TimedConnector(aiohttp.TCPConnector):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory: Any = partial(_Receiver, loop=self._loop)
+
     async def connect(self, *arguments: Any, **named: Any) -> Connection:
         connection = await super().connect(*arguments, **named)
         if (phases := PHASES.get(None)) is not None:
@@ -148,9 +186,6 @@ def open_session(
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         trust_env=False,
         auto_decompress=False,
-        max_line_size=LONGEST_HEADER,
-        max_field_size=LONGEST_HEADER,
-        max_headers=MOST_HEADERS,
         headers={
             "User-Agent": f"hybrid-runner/{VERSION}",
             "Accept": "application/json, */*;q=0.5",

@@ -19,8 +19,8 @@ MONITOR_POLLS = counter(
     ("outcome",),
     "Polls of monitored services, by what came of them: ok; http (a status that is not 2xx),"
     " timeout, dns, tls, refused, network, redirect, address, too_large, parse, expect, secret or"
-    " definition, all of which are failed polls; missed, the whole worker had no network, which"
-    " counts as no failure.",
+    " definition, all of which are failed polls; missed, the whole worker had no network, or too"
+    " many hosts hang, which counts as no failure.",
     "C2",
 )
 MONITOR_POLL_DURATION = histogram(

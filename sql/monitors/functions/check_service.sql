@@ -1,5 +1,6 @@
 -- check_service: the trigger on services that refuses in one line, naming the column, what cannot
--- be polled. Of a row that is changed, the columns that are.
+-- be polled. Of a row that is changed, the columns that are. What is in mapping, expect and headers
+-- is for the round to read: it says so of this service alone.
 CREATE OR REPLACE FUNCTION hybrid_monitors.check_service() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET jit = off
@@ -42,14 +43,17 @@ BEGIN
                 'mapping is missing: it explains what the format mapping is'
             WHEN NEW.format <> 'mapping' AND NEW.mapping IS NOT NULL THEN format(
                 'mapping is not used with the format %s: set the format to mapping', NEW.format)
-            ELSE hybrid_monitors.refusal_of_mapping(NEW.mapping)
         END;
     END IF;
-    IF refusal IS NULL AND (is_new OR NEW.expect IS DISTINCT FROM OLD.expect) THEN
-        refusal := hybrid_monitors.refusal_of_expect(NEW.expect);
-    END IF;
-    IF refusal IS NULL AND (is_new OR NEW.headers IS DISTINCT FROM OLD.headers) THEN
-        refusal := hybrid_monitors.refusal_of_headers(NEW.headers);
+    IF refusal IS NULL THEN
+        SELECT min(o.name || CASE WHEN jsonb_typeof(o.value) <> 'object' THEN ' must be an object'
+            ELSE ' has more than 8192 bytes of JSON: make it shorter' END)
+        INTO refusal
+        FROM (VALUES
+            ('mapping', NEW.mapping), ('expect', NEW.expect), ('headers', NEW.headers),
+            ('labels', coalesce(NEW.labels, 'null'))
+        ) AS o (name, value)
+        WHERE jsonb_typeof(o.value) <> 'object' OR octet_length(o.value::text) > 8192;
     END IF;
     refusal := coalesce(refusal, CASE
         WHEN (NEW.follow BETWEEN 0 AND 5) IS NOT TRUE THEN
@@ -58,18 +62,14 @@ BEGIN
             format('fail_after must be 1 to 100, not %s', coalesce(NEW.fail_after::text, 'NULL'))
         WHEN (NEW.recover_after BETWEEN 1 AND 100) IS NOT TRUE THEN
             format('recover_after must be 1 to 100, not %s', coalesce(NEW.recover_after::text, 'NULL'))
-        WHEN NEW.labels IS NULL OR jsonb_typeof(NEW.labels) <> 'object' THEN 'labels must be an object'
-        WHEN octet_length(NEW.labels::text) > 8192 THEN
-            'labels has more than 8192 bytes of JSON: make it shorter'
         WHEN NEW.active IS NULL THEN 'active must be true or false, not NULL'
         WHEN NOT (NEW.quiet_until >= '1970-01-01 UTC' AND NEW.quiet_until < '9999-01-01 UTC') THEN
             format('quiet_until must be between 1970 and 9999, not %s', NEW.quiet_until)
         WHEN NEW.created_at IS NULL OR NOT isfinite(NEW.created_at) THEN
             'created_at must be a time: leave it out'
     END);
-    -- Nested ones, and numbers beyond a double, no page could show.
     IF refusal IS NULL AND (is_new OR NEW.labels IS DISTINCT FROM OLD.labels) THEN
-        SELECT min(hybrid_monitors.refusal_of_equals('labels.' || left(l.key, 100), l.value) COLLATE "C")
+        SELECT min(hybrid_monitors.refusal_of_label('labels.' || left(l.key, 100), l.value) COLLATE "C")
         INTO refusal FROM jsonb_each(NEW.labels) AS l;
     END IF;
     IF refusal IS NULL AND NEW.depends_on IS NOT NULL

@@ -28,7 +28,7 @@ BEGIN
                 THEN 'every must be longer than from begins to ends' END)
     END;
     IF refusal IS NULL AND NEW.label IS NOT NULL THEN -- as labels of services are
-        SELECT min(hybrid_monitors.refusal_of_equals('label.' || left(l.key, 100), l.value) COLLATE "C")
+        SELECT min(hybrid_monitors.refusal_of_label('label.' || left(l.key, 100), l.value) COLLATE "C")
         INTO refusal FROM jsonb_each(NEW.label) AS l;
     END IF;
     IF refusal IS NULL AND TG_OP = 'INSERT' AND (

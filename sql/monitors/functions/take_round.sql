@@ -72,7 +72,9 @@ BEGIN
         FROM (
             SELECT
                 s.id, s.name, s.url, extract(epoch FROM s.every) AS every,
-                extract(epoch FROM s.timeout) AS timeout, s.format, s.mapping, s.expect, s.headers,
+                extract(epoch FROM s.timeout) AS timeout, s.format,
+                -- as texts, which are read one by one: an editor may have stored anything
+                s.mapping::text AS mapping, s.expect::text AS expect, s.headers::text AS headers,
                 s.follow, s.fail_after, s.recover_after, a.service_id IS NOT NULL AS is_asked,
                 CASE WHEN has_windows OR s.depends_on IS NOT NULL OR s.quiet_until IS NOT NULL
                     THEN hybrid_monitors.why_suppressed(s.id, s.depends_on, s.labels, s.quiet_until)

@@ -88,6 +88,7 @@ def flooding(head: bytes, chunk: bytes) -> Behaviour:
         while True:
             writer.write(chunk)
             await writer.drain()
+            await asyncio.sleep(0)  # with TLS nothing else may, and the end is not seen
 
     return behave
 

@@ -1,6 +1,4 @@
-"""One line for what cannot be stored; SQL says the same, of which tests/monitors/refusals.py is the
-table.
-"""
+"""One line for what cannot be used, of which tests/monitors/refusals.py is the table."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ MAPPING: Any = {
         "skipped": "off",
         "contact": "who",
         "error": "status",
-        "description": "$..status",
+        "description": "status.text",
     },
 }
 EXPECT: Any = {
@@ -60,7 +60,7 @@ EXPECT: Any = {
         {"status": {"equals": 200}},
         {"or": [{"header": {"name": "a", "exists": True}}, {"latency": {"below": 100}}]},
         {"not": {"body": {"path": "data.status", "equals": "DOWN"}}},
-        {"body": {"path": "$..status", "above": 3}},
+        {"body": {"path": "status", "above": 3}},
         {"certificate": {"above": 3}},
     ]
 }

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import re
-import sys
 from typing import Any
 
 import pytest
 
-from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.monitors.answers import mapping as mapping_module
 from hybrid_runner.monitors.answers.dependencies import Parsed
 from hybrid_runner.monitors.answers.failures import PollFailed
@@ -207,86 +204,3 @@ def test_a_key_needs_an_object() -> None:
 def test_a_mapping_is_compiled_once_and_no_more_than_so_many_are_kept() -> None:
     assert compile_mapping(SPRING.stored()) is compile_mapping(SPRING.stored())
     assert mapping_module._compiled.cache_info().maxsize == 1024  # noqa: SLF001  the bound
-
-
-class TestJSONPath:
-    def test_the_nodes_that_it_finds_are_the_items(self) -> None:
-        mapping = Mapping(root="$.components[*]", name="$key", healthy="$.state.up")
-        answer = {"components": {"db": {"state": {"up": True}}}}
-        assert healths(read(mapping, answer)) == {"db": True}
-
-    def test_a_path_to_one_place_leads_to_the_list_or_object(self) -> None:
-        mapping = Mapping(root="$['a.b']", name="$key", healthy="$.up")
-        assert healths(read(mapping, {"a.b": {"db": {"up": True}}})) == {"db": True}
-        assert healths(read(Mapping(root="$.x", name="n", healthy="h"), {"x": []})) == {}
-
-    def test_filters_choose_items(self) -> None:
-        mapping = Mapping(root="$[?@.critical == true]", name="n", healthy="h")
-        answer = [{"n": "a", "h": True, "critical": True}, {"n": "b", "h": True}]
-        assert healths(read(mapping, answer)) == {"a": True}
-
-    @pytest.mark.parametrize(("both", "names"), [("&&", {"a"}), ("||", {"a", "b"})])
-    def test_a_filter_may_ask_for_several_places(self, both: str, names: set[str]) -> None:
-        mapping = Mapping(root=f"$[?@.critical {both} @.n]", name="n", healthy="h")
-        answer = [{"n": "a", "h": True, "critical": True}, {"n": "b", "h": True}]
-        assert {*healths(read(mapping, answer))} == names
-
-    def test_a_path_that_is_wrong_is_refused_in_one_line(self) -> None:
-        with pytest.raises(ConfigurationError, match=r"^mapping\.root is no JSONPath: .+$"):
-            Mapping(root="$.a[", name="n", healthy="h")
-
-    @pytest.mark.parametrize(
-        ("path", "line"),
-        [
-            ("$[?match(@.a, '(a+)+$')]", "function 'match' is not defined"),
-            ("$[?search(@.a, '(a+)+$')]", "function 'search' is not defined"),
-            ("$[?@.a =~ /(a+)+$/]", "is no JSONPath"),
-            ("$[?@..a]", "a filter may look at one place only"),
-            ("$..[?!@.*]", "a filter may look at one place only"),
-            ("$[?@.a == 1 && @[?@.b]]", "a filter may look at one place only"),
-            ("$[?@.a == $.b]", "a filter may compare a place with a literal only"),
-            ("$.a | $.b", "is no JSONPath"),
-        ],
-    )
-    def test_what_could_run_for_ever_is_refused(self, path: str, line: str) -> None:
-        with pytest.raises(ConfigurationError, match=re.escape(line)):
-            Mapping(root=path, name="n", healthy="h")
-
-    @pytest.mark.parametrize(
-        "path",
-        [
-            "$..*..*..*..*",
-            "$..*..*..*..nothing",
-            "$" + "[*,*]" * 30,
-            "$" + "[::1,::1]" * 20,
-            "$[" + ",".join("0" * 80) + "][?@.a]",
-        ],
-    )
-    def test_a_path_that_looks_at_too_much_is_stopped(self, path: str) -> None:
-        answer: Any = [[1] * 2000]
-        for _ in range(40):
-            answer = [answer]
-        if "?" in path:
-            answer = [[1] * 2000]
-        with pytest.raises(PollFailed) as raised:
-            read(Mapping(root=path, name="n", healthy="h"), answer)
-        if path.endswith(("nothing", "?@.a]")):
-            assert raised.value.failure == "definition"
-        stopped = ("looks at more than 50,000 values", "501 items, the most is 500")
-        assert raised.value.line.endswith(stopped) or stopped[0] in raised.value.line
-
-    def test_an_answer_as_deep_as_can_be_read_is_no_exception(self) -> None:
-        answer: Any = []
-        for _ in range(1000):
-            answer = [answer]
-        with pytest.raises(PollFailed) as raised:
-            read(Mapping(root="$..x", name="n", healthy="h"), answer)
-        assert raised.value.failure == "parse"
-
-    def test_where_it_is_not_installed_the_mapping_says_what_to_install(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setitem(sys.modules, "jsonpath", None)
-        stored = {"root": "$.not[0].compiled", "fields": {"name": "n", "healthy": "h"}}
-        with pytest.raises(ConfigurationError, match=r"pip install 'hybrid-runner\[jsonpath\]'"):
-            compile_mapping(stored)

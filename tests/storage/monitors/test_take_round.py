@@ -6,9 +6,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from hybrid_runner.errors import ConfigurationError
 from hybrid_runner.model.monitors import Stopped
-from hybrid_runner.monitors.answers.expect import compile_expect
 from hybrid_runner.storage import monitor_calls, service_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support.monitored import ADD_MANY, RUN, add, due, good, play
@@ -35,26 +33,6 @@ async def test_a_service_is_taken_when_it_is_due_and_then_not_before_its_interva
     assert service.standing is not None
     assert service.standing.ok
     assert service.standing.latency_ms == 7
-
-
-@pytest.mark.parametrize("digits", [400, 4301, 8000])
-async def test_a_number_that_nobody_can_read_spoils_the_round_of_no_other_service(
-    monitored: Connection, digits: int
-) -> None:
-    """Past the triggers, which refuse it."""
-    await monitored.execute("SET session_replication_role = replica")
-    await monitored.execute(
-        "INSERT INTO hybrid_monitors.services (name, url, format, expect) VALUES ('bad',"
-        " 'http://a.internal/', 'status', format('{\"status\": {\"equals\": %s}}',"
-        " repeat('9', $1))::jsonb)",
-        digits,
-    )
-    await monitored.execute("SET session_replication_role = origin")
-    await add(monitored, "orders")
-    bad, orders = (await (await play(monitored)).take()).services
-    assert (bad.name, orders.name) == ("bad", "orders")
-    with pytest.raises(ConfigurationError):
-        compile_expect(bad.expect)
 
 
 async def test_nothing_is_due_where_nothing_is_active(monitored: Connection) -> None:

@@ -1,5 +1,6 @@
--- refusal_of_equals: what is wrong with a value that is compared with, in one line; NULL: nothing.
-CREATE OR REPLACE FUNCTION hybrid_monitors.refusal_of_equals(place text, value jsonb) RETURNS text
+-- refusal_of_label: what is wrong with the value of a label, in one line; NULL: nothing. Nested
+-- ones, and numbers beyond a double, no page could show.
+CREATE OR REPLACE FUNCTION hybrid_monitors.refusal_of_label(place text, value jsonb) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
