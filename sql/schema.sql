@@ -137,9 +137,6 @@ DECLARE
 
     key text;
 
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
-
 BEGIN
     SELECT coalesce(jsonb_object_agg(j.row_key, j.id), '{}') INTO own
     FROM (
@@ -163,10 +160,6 @@ BEGIN
                 ' ''{}'') FROM hybrid_runner.%I(''read'', $1, NULL) AS r',
                 'source_' || apply_to_jobs.source || '_rows'
             ) INTO found USING apply_to_jobs.keys;
-
-            PERFORM hybrid_runner.leave_table(is_own);
-
-            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
         EXCEPTION
             WHEN OTHERS THEN
@@ -2454,43 +2447,6 @@ CREATE FUNCTION hybrid_runner.leave_sleepers() RETURNS void
     )
 $$;
 
-CREATE FUNCTION hybrid_runner.leave_table(is_own boolean) RETURNS void
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
-DECLARE
-    waiting text;
-
-BEGIN
-    IF $1 THEN
-        EXECUTE 'RESET ALL';
-
-    END IF;
-
-    IF current_setting('server_version_num')::integer < 180000 THEN
-        SELECT format('%s of %s', t.tgname, t.tgrelid::regclass) INTO waiting
-        FROM pg_trigger AS t
-        JOIN pg_proc AS p ON p.oid = t.tgfoid
-        JOIN pg_roles AS r ON r.oid = p.proowner
-        WHERE t.tgdeferrable AND NOT r.rolsuper
-            AND p.proowner <> (SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner')
-            AND EXISTS (
-                SELECT FROM pg_locks AS l
-                WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.relation = t.tgrelid
-                    AND l.mode = 'RowExclusiveLock' AND l.granted
-            )
-        LIMIT 1;
-
-        IF waiting IS NOT NULL THEN
-            RAISE 'the trigger % can wait for the commit, and would run as whoever writes the row', waiting;
-
-        END IF;
-
-    END IF;
-
-END
-$_$;
-
 CREATE FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) RETURNS bigint
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -4105,19 +4061,11 @@ CREATE FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys tex
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
-DECLARE
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
-
 BEGIN
     RETURN QUERY EXECUTE format(
         'SELECT r.row_key, r.word, r.is_wanted, r.seen, r.fresh, r.stale_at, r.is_cancelled'
         ' FROM hybrid_runner.%I($1, $2, $3) AS r', 'source_' || rows_of_source.source || '_rows'
     ) USING rows_of_source.what, rows_of_source.keys, rows_of_source.most;
-
-    PERFORM hybrid_runner.leave_table(is_own);
-
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
 END
 $_$;
@@ -4766,16 +4714,9 @@ CREATE FUNCTION hybrid_runner.want_rows(source integer, most integer, first_bloc
 DECLARE
     made integer;
 
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
-
 BEGIN
     EXECUTE format('SELECT hybrid_runner.%I($1, $2, $3)', 'source_' || want_rows.source || '_want')
     INTO made USING want_rows.most, want_rows.first_block, want_rows.blocks;
-
-    PERFORM hybrid_runner.leave_table(is_own);
-
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
     RETURN made;
 
@@ -4925,9 +4866,6 @@ DECLARE
 
     is_news boolean;
 
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
-
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = write_rows.source) THEN
         RETURN QUERY SELECT a.id, 'detached', NULL::text, NULL::text
@@ -4970,7 +4908,11 @@ BEGIN
                 write_rows.retries, write_rows.workers, write_rows.started, write_rows.finished,
                 write_rows.results, write_rows.errors, unshown, write_rows.is_checked;
 
-            PERFORM hybrid_runner.leave_table(is_own);
+            -- A trigger of the table may have set a path for the session, and not for itself alone.
+            IF current_setting('hybrid_runner.session', true) = 'own' THEN
+                EXECUTE 'RESET search_path';
+
+            END IF;
 
             PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
@@ -4999,10 +4941,6 @@ BEGIN
                         )
                         INTO words, seens, fresh_rows
                         USING write_rows.keys;
-
-                        PERFORM hybrid_runner.leave_table(is_own);
-
-                        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
                     EXCEPTION
                         WHEN OTHERS THEN
@@ -6133,12 +6071,6 @@ REVOKE ALL ON FUNCTION hybrid_runner.leave_sleepers() FROM PUBLIC;
 GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_worker;
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_admin;
-
-REVOKE ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) FROM PUBLIC;
-
-GRANT ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) TO hybrid_runner_worker;
-
-GRANT ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) TO hybrid_runner_admin;
 
 REVOKE ALL ON FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) FROM PUBLIC;
 

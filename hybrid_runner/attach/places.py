@@ -145,7 +145,6 @@ _OF_SOURCE: dict[str, Callable[[Source], str]] = {
     "kind": lambda source: literal(source.kind),
     "queue": lambda source: literal(source.queue),
     "owner": lambda source: identifier(source.owner),
-    "owner_word": lambda source: literal(source.owner),
     "runner_owner_word": lambda source: literal(source.runner_owner),
     "application_path": _application_path,
     "key_changed": lambda source: keys.key_changed(source.key),

@@ -8,15 +8,10 @@ CREATE OR REPLACE FUNCTION hybrid_runner.rows_of_source(
 )
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
 BEGIN
     RETURN QUERY EXECUTE format(
         'SELECT r.row_key, r.word, r.is_wanted, r.seen, r.fresh, r.stale_at, r.is_cancelled'
         ' FROM hybrid_runner.%I($1, $2, $3) AS r', 'source_' || rows_of_source.source || '_rows'
     ) USING rows_of_source.what, rows_of_source.keys, rows_of_source.most;
-    PERFORM hybrid_runner.leave_table(is_own);
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;

@@ -27,8 +27,6 @@ DECLARE
     ids bigint[];
     why text := 'somebody holds the row';
     is_news boolean;
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = write_rows.source) THEN
         RETURN QUERY SELECT a.id, 'detached', NULL::text, NULL::text
@@ -61,7 +59,10 @@ BEGIN
             USING write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued,
                 write_rows.retries, write_rows.workers, write_rows.started, write_rows.finished,
                 write_rows.results, write_rows.errors, unshown, write_rows.is_checked;
-            PERFORM hybrid_runner.leave_table(is_own);
+            -- A trigger of the table may have set a path for the session, and not for itself alone.
+            IF current_setting('hybrid_runner.session', true) = 'own' THEN
+                EXECUTE 'RESET search_path';
+            END IF;
             PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
         EXCEPTION
             WHEN OTHERS THEN
@@ -82,8 +83,6 @@ BEGIN
                         )
                         INTO words, seens, fresh_rows
                         USING write_rows.keys;
-                        PERFORM hybrid_runner.leave_table(is_own);
-                        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
                     EXCEPTION
                         WHEN OTHERS THEN
                             NULL; -- not even that: whoever asked for the row has to wait

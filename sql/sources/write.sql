@@ -18,10 +18,6 @@ DECLARE
     held pg_catalog.text[];
     hides pg_catalog.text := pg_catalog.current_setting('row_security');
 BEGIN
-    -- Whoever owns a function can say with whose rights it runs: never with those of workers.
-    IF CURRENT_USER OPERATOR(pg_catalog.<>) <<owner_word>>::pg_catalog.name THEN
-        RAISE 'it does not run as the owner of the table as it was attached: attach it again';
-    END IF;
     -- Never waits for a row. What follows is a statement of its own, so that it sees what whoever
     -- held a row before has left.
     held := ARRAY(
