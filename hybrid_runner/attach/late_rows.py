@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
+from hybrid_runner.errors import RunnerError
 from hybrid_runner.model.source_views import LateRows, SourceView
 from hybrid_runner.storage import row_calls, source_records
 from hybrid_runner.storage.connections.connection import Connection
 
 _BATCH = 500
 _MOST_NAMED = 5
-_LATE = ("locked", "refused")
+_LATE = ("locked", "refused", "undone")
 """What has become of a row that is still late."""
 
 
@@ -41,11 +43,12 @@ async def _reasons(
 ) -> tuple[str, ...]:
     if not keys or view.named_now is None:
         return ()
-    holders = await row_calls.find_row_holders(connection, view.id, keys[:_MOST_NAMED])
-    said = [
-        f"{holder.session} holds row {holder.row_key[:200]}: {holder.session.remedy}"
-        for holder in holders
-    ]
+    said = list[str]()
+    with suppress(RunnerError):  # a superuser may not look into every table
+        said += [
+            f"{holder.session} holds row {holder.row_key[:200]}: {holder.session.remedy}"
+            for holder in await row_calls.find_row_holders(connection, view.id, keys[:_MOST_NAMED])
+        ]
     left = await source_records.left_of_source(connection, view.id)
     if left.why is not None:
         said.append(left.why)

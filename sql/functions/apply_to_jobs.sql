@@ -32,11 +32,9 @@ BEGIN
     );
     IF EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = apply_to_jobs.source) THEN
         BEGIN
-            EXECUTE format(
-                'SELECT coalesce(jsonb_object_agg(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled)),'
-                ' ''{}'') FROM hybrid_runner.%I(''read'', $1, NULL) AS r',
-                'source_' || apply_to_jobs.source || '_rows'
-            ) INTO found USING apply_to_jobs.keys;
+            SELECT coalesce(jsonb_object_agg(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled)), '{}')
+            INTO found
+            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'seen', apply_to_jobs.keys, NULL) AS r;
         EXCEPTION
             WHEN OTHERS THEN
                 refused := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);

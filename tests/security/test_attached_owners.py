@@ -1,5 +1,5 @@
 """A table of a role that is no superuser and owns no runner: what its owner's code leaves in the
-sessions of workers, and which sessions run none of it.
+sessions of workers.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ async def owner(database: Connection, dsn: str, login: Logins) -> AsyncIterator[
     """A session of the table's owner, who has a schema for what he likes to make."""
     role = Login.NOBODY.role
     await database.execute(
-        f'CREATE SCHEMA his AUTHORIZATION "{role}"; GRANT USAGE ON SCHEMA his TO PUBLIC;'
-        f"{ORDERS}"
+        f'CREATE SCHEMA his AUTHORIZATION "{role}"; GRANT USAGE ON SCHEMA his TO PUBLIC;{ORDERS}'
     )
     async with Runner(dsn) as app:
         await app.attach("orders", **ASKED)
@@ -106,6 +105,8 @@ async def test_what_the_owner_builds_upon_what_was_made_does_not_keep_the_table_
         "CREATE VIEW his.jobs AS SELECT row_key FROM hybrid_runner.source_1_jobs;"
         "CREATE VIEW his.rows AS SELECT row_key FROM hybrid_runner.source_1_rows('read', '{1}', 1)"
     )
+    await owner.execute("TRUNCATE public.orders")
+    await database.execute("DELETE FROM hybrid_runner.jobs")
     async with Runner(dsn) as app:
         await app.detach("orders")
     assert await database.fetchval("SELECT count(*) FROM hybrid_runner.sources") == 0

@@ -50,7 +50,8 @@ DO $$ DECLARE made regprocedure; BEGIN
     FOR made IN SELECT p.oid FROM pg_proc AS p WHERE p.proname ~ '^source_1_' LOOP
         EXECUTE format('ALTER FUNCTION %s OWNER TO %I', made, '{role}');
         IF made::text ~ '_(write|rows|want)[(]' THEN
-            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO CURRENT_USER, hybrid_runner_worker', made);
+            EXECUTE format(
+                'GRANT EXECUTE ON FUNCTION %s TO CURRENT_USER, hybrid_runner_worker', made);
         END IF;
     END LOOP;
 END $$
