@@ -95,7 +95,7 @@ BEGIN
             hybrid_runner.signals_channel, hybrid_runner.wake_waiting,
             hybrid_runner.queue_of, hybrid_runner.similar_kind, hybrid_runner.unknown_kinds,
             hybrid_runner.end_expired, hybrid_runner.write_rows, hybrid_runner.row_verdict,
-            hybrid_runner.leave_table,
+            hybrid_runner.outranks_owner,
             hybrid_runner.write_late_rows, hybrid_runner.apply_row_changes,
             hybrid_runner.apply_to_jobs, hybrid_runner.want_again, hybrid_runner.find_lockers, hybrid_runner.rows_of_source, hybrid_runner.want_rows,
             hybrid_runner.cancel_jobs_without_rows,

@@ -126,20 +126,13 @@ $$;
 CREATE FUNCTION hybrid_runner.apply_to_jobs(source integer, keys text[], whats text[]) RETURNS TABLE(place integer, did text, refused text)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
+    AS $$
 #variable_conflict use_column
 DECLARE
     own jsonb;
-
     live text[];
-
     found jsonb;
-
     key text;
-
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
-
 BEGIN
     SELECT coalesce(jsonb_object_agg(j.row_key, j.id), '{}') INTO own
     FROM (
@@ -149,41 +142,27 @@ BEGIN
             AND (o.state = 'queued' OR o.started_at <= clock_timestamp() - interval '1 second')
         FOR UPDATE OF o SKIP LOCKED
     ) AS j;
-
     live := ARRAY(
         SELECT j.row_key
         FROM hybrid_runner.jobs AS j
         WHERE j.source = apply_to_jobs.source AND j.row_key = ANY (apply_to_jobs.keys)
     );
-
     IF EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = apply_to_jobs.source) THEN
         BEGIN
-            EXECUTE format(
-                'SELECT coalesce(jsonb_object_agg(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled)),'
-                ' ''{}'') FROM hybrid_runner.%I(''read'', $1, NULL) AS r',
-                'source_' || apply_to_jobs.source || '_rows'
-            ) INTO found USING apply_to_jobs.keys;
-
-            PERFORM hybrid_runner.leave_table(is_own);
-
-            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-
+            SELECT coalesce(jsonb_object_agg(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled)), '{}')
+            INTO found
+            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'seen', apply_to_jobs.keys, NULL) AS r;
         EXCEPTION
             WHEN OTHERS THEN
                 refused := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
-
         END;
-
     END IF;
 
     FOR at IN 1..cardinality(apply_to_jobs.keys) LOOP
         place := at;
-
         key := apply_to_jobs.keys[at];
-
         IF refused IS NOT NULL AND found IS NULL OR key = ANY (live) AND NOT own ? key THEN
             did := 'later';
-
         ELSIF found IS NULL THEN
             did := 'nothing'; -- it is not attached any more
         ELSE
@@ -200,27 +179,18 @@ BEGIN
                         THEN hybrid_runner.cancel((own ->> key)::bigint, 'its row was cancelled', by_row => true)
                     ELSE 'nothing'
                 END;
-
                 did := CASE did WHEN 'requested' THEN 'told' WHEN 'finished' THEN 'nothing' ELSE did END;
-
                 refused := NULL;
-
             EXCEPTION
                 WHEN OTHERS THEN
                     did := 'later';
-
                     refused := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
-
             END;
-
         END IF;
-
         RETURN NEXT;
-
     END LOOP;
-
 END
-$_$;
+$$;
 
 CREATE TABLE hybrid_runner.archive (
     id bigint NOT NULL,
@@ -445,7 +415,7 @@ BEGIN
             'at', clock_timestamp(), 'attempt', job.attempt, 'type', 'Cancel',
             'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || job.state))::text],
         cancelled_at => clock_timestamp(), attached => job.source IS NOT NULL,
-        by_row => cancel.by_row);
+        by_row => cancel.by_row, put_off => NOT cancel.by_row);
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     -- No worker was there: one of them reports it at its next heartbeat.
     INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id)
@@ -475,7 +445,7 @@ BEGIN
         last_key := keys[most];
     END IF;
     there := ARRAY(SELECT r.row_key FROM hybrid_runner.rows_of_source(
-        cancel_jobs_without_rows.source, 'read', keys, NULL) AS r);
+        cancel_jobs_without_rows.source, 'seen', keys, NULL) AS r);
     -- They are asked once more, when their jobs are locked.
     keys := ARRAY(SELECT k.key FROM unnest(keys) AS k (key) WHERE k.key <> ALL (there) LIMIT 100);
     SELECT count(*) FILTER (WHERE a.did IN ('cancelled', 'told')) INTO cancelled
@@ -2422,43 +2392,6 @@ CREATE FUNCTION hybrid_runner.leave_sleepers() RETURNS void
     )
 $$;
 
-CREATE FUNCTION hybrid_runner.leave_table(is_own boolean) RETURNS void
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
-DECLARE
-    waiting text;
-
-BEGIN
-    IF $1 THEN
-        EXECUTE 'RESET ALL';
-
-    END IF;
-
-    IF current_setting('server_version_num')::integer < 180000 THEN
-        SELECT format('%s of %s', t.tgname, t.tgrelid::regclass) INTO waiting
-        FROM pg_trigger AS t
-        JOIN pg_proc AS p ON p.oid = t.tgfoid
-        JOIN pg_roles AS r ON r.oid = p.proowner
-        WHERE t.tgdeferrable AND NOT r.rolsuper
-            AND p.proowner <> (SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'hybrid_runner')
-            AND EXISTS (
-                SELECT FROM pg_locks AS l
-                WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.relation = t.tgrelid
-                    AND l.mode = 'RowExclusiveLock' AND l.granted
-            )
-        LIMIT 1;
-
-        IF waiting IS NOT NULL THEN
-            RAISE 'the trigger % can wait for the commit, and would run as whoever writes the row', waiting;
-
-        END IF;
-
-    END IF;
-
-END
-$_$;
-
 CREATE FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) RETURNS bigint
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2876,6 +2809,22 @@ BEGIN
         SELECT queues.doorbell INTO its_name FROM hybrid_runner.queues WHERE name = open_queue.name;
     END IF;
     RETURN its_name;
+END
+$$;
+
+CREATE FUNCTION hybrid_runner.outranks_owner(source integer) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT
+        FROM hybrid_runner.sources AS s
+        JOIN pg_class AS c ON c.oid = s.relation
+        JOIN pg_roles AS r ON r.rolsuper AND pg_has_role(session_user, r.oid, 'MEMBER')
+            AND NOT pg_has_role(c.relowner, r.oid, 'MEMBER')
+        WHERE s.id = outranks_owner.source
+    );
 END
 $$;
 
@@ -3758,7 +3707,7 @@ BEGIN
         IF job.source IS NOT NULL THEN
             PERFORM hybrid_runner.write_rows(
                 job.source, ARRAY[retry.id], ARRAY[job.row_key], ARRAY['queued'], ARRAY[false],
-                ARRAY[job.attempt::integer], NULL, NULL, NULL, NULL, NULL);
+                ARRAY[job.attempt::integer], NULL, NULL, NULL, NULL, NULL, put_off => true);
         END IF;
         PERFORM hybrid_runner.ring(job.queue, clock_timestamp());
         PERFORM hybrid_runner.publish(job.queue, job.kind, retry.id);
@@ -3783,7 +3732,8 @@ BEGIN
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id)
             THEN 'queued' ELSE 'unknown' END;
     END IF;
-    -- Somebody may just be writing the end of this job into its row: that waits for nobody.
+    -- A worker may just be writing the end of this job into its row. That waits for nothing, and
+    -- is to be over when it is noted which transactions came before this.
     PERFORM FROM hybrid_runner.late_rows AS l
     WHERE l.source = done.source AND l.row_key = done.row_key FOR UPDATE;
     -- A fresh set of attempts and budgets; the errors and runs of the earlier ones are kept, and so
@@ -3815,7 +3765,7 @@ BEGIN
     IF done.source IS NOT NULL THEN
         PERFORM hybrid_runner.write_rows(
             done.source, ARRAY[retry.id], ARRAY[done.row_key], ARRAY['retried'], ARRAY[false],
-            ARRAY[0], NULL, NULL, NULL, NULL, NULL);
+            ARRAY[0], NULL, NULL, NULL, NULL, NULL, put_off => true);
     END IF;
     PERFORM hybrid_runner.publish(done.queue, done.kind, retry.id);
     RETURN 'queued';
@@ -4058,23 +4008,20 @@ CREATE FUNCTION hybrid_runner.row_verdict(state text, shows text, is_wanted bool
     END
 $$;
 
-CREATE FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) RETURNS TABLE(row_key text, word text, is_wanted boolean, seen text, fresh text, stale_at timestamp with time zone, is_cancelled boolean)
+CREATE FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys text[], most integer) RETURNS TABLE(row_key text, word text, is_wanted boolean, seen text, fresh text, size integer, stale_at timestamp with time zone, is_cancelled boolean)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
-DECLARE
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
-
 BEGIN
+    IF hybrid_runner.outranks_owner(rows_of_source.source) THEN
+        RAISE 'a superuser runs no code of the table''s owner: let a login of its own do it';
+
+    END IF;
+
     RETURN QUERY EXECUTE format(
-        'SELECT r.row_key, r.word, r.is_wanted, r.seen, r.fresh, r.stale_at, r.is_cancelled'
+        'SELECT r.row_key, r.word, r.is_wanted, r.seen, r.fresh, r.size, r.stale_at, r.is_cancelled'
         ' FROM hybrid_runner.%I($1, $2, $3) AS r', 'source_' || rows_of_source.source || '_rows'
     ) USING rows_of_source.what, rows_of_source.keys, rows_of_source.most;
-
-    PERFORM hybrid_runner.leave_table(is_own);
-
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
 END
 $_$;
@@ -4725,16 +4672,14 @@ CREATE FUNCTION hybrid_runner.want_rows(source integer, most integer, first_bloc
 DECLARE
     made integer;
 
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
-
 BEGIN
+    IF hybrid_runner.outranks_owner(want_rows.source) THEN
+        RAISE 'a superuser runs no code of the table''s owner: let a login of its own do it';
+
+    END IF;
+
     EXECUTE format('SELECT hybrid_runner.%I($1, $2, $3)', 'source_' || want_rows.source || '_want')
     INTO made USING want_rows.most, want_rows.first_block, want_rows.blocks;
-
-    PERFORM hybrid_runner.leave_table(is_own);
-
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
     RETURN made;
 
@@ -4760,6 +4705,7 @@ DECLARE
     finished timestamptz[];
     results text[];
     errors text[];
+    withdrawn text[];
 BEGIN
     -- Nothing here waits, neither for jobs nor for others who note that a row is late: so nobody
     -- who waits for this one can be waited for.
@@ -4783,7 +4729,7 @@ BEGIN
         WHERE l.source = write_late_rows.source AND l.row_key = ANY (mine) AND l.job_id IS NOT NULL
     );
     WITH late AS MATERIALIZED (
-        SELECT k.key, l.job_id, l.state, j.id AS live_id
+        SELECT k.key, l.job_id, l.state, l.withdrawn, j.id AS live_id
         FROM unnest(mine) AS k (key)
         LEFT JOIN hybrid_runner.late_rows AS l ON l.source = write_late_rows.source AND l.row_key = k.key
         LEFT JOIN hybrid_runner.jobs AS j ON j.source = write_late_rows.source AND j.row_key = k.key
@@ -4821,7 +4767,8 @@ BEGIN
             END AS retry,
             coalesce(o.worker_id, e.worker_id) AS worker, coalesce(o.started_at, e.started_at) AS started,
             e.finished_at AS finished, e.result::text AS result,
-            CASE WHEN o.state IS DISTINCT FROM 'running' THEN coalesce(o.errors, e.errors)::text END AS error
+            CASE WHEN o.state IS DISTINCT FROM 'running' THEN coalesce(o.errors, e.errors)::text END AS error,
+            CASE WHEN o.id IS NULL AND e.claim IS NULL THEN t.withdrawn END AS withdrawn
         FROM late AS t
         LEFT JOIN own AS o ON o.row_key = t.key
         LEFT JOIN ended AS e ON e.key = t.key
@@ -4829,10 +4776,11 @@ BEGIN
         WHERE t.live_id IS NULL OR o.id IS NOT NULL
     )
     SELECT
-        array_agg(p.job_id), array_agg(p.key), array_agg(p.state), array_agg(false),
+        array_agg(p.job_id), array_agg(p.key), array_agg(p.state), array_agg(p.withdrawn IS NOT NULL),
         array_agg(p.retry), array_agg(p.worker), array_agg(p.started), array_agg(p.finished),
-        array_agg(p.result), array_agg(p.error)
-    INTO job_ids, row_keys, states, were_queued, retries, workers, started, finished, results, errors
+        array_agg(p.result), array_agg(p.error), array_agg(p.withdrawn)
+    INTO job_ids, row_keys, states, were_queued, retries, workers, started, finished, results, errors,
+        withdrawn
     FROM present AS p;
     IF job_ids IS NULL THEN
         RETURN;
@@ -4842,8 +4790,8 @@ BEGIN
     SELECT k.key, w.outcome
     FROM hybrid_runner.write_rows(
         write_late_rows.source, job_ids, row_keys, states, were_queued, retries, workers, started,
-        finished, results, errors, is_checked => true
-    ) WITH ORDINALITY AS w (job_id, outcome, word, fresh, place)
+        finished, results, errors, is_checked => true, withdrawn => withdrawn
+    ) AS w
     JOIN unnest(job_ids, row_keys) AS k (job_id, key) ON k.job_id = w.job_id;
 
     UPDATE hybrid_runner.late_rows AS l SET next_try_at = clock_timestamp() + CASE
@@ -4858,7 +4806,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false) RETURNS TABLE(job_id bigint, outcome text, word text, fresh text)
+CREATE FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false, withdrawn text[] DEFAULT NULL::text[]) RETURNS TABLE(job_id bigint, outcome text, word text)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -4876,20 +4824,17 @@ DECLARE
 
     seens text[];
 
-    fresh_rows text[];
-
     ids bigint[];
 
     why text := 'somebody holds the row';
 
     is_news boolean;
 
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
+    is_outranked boolean;
 
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = write_rows.source) THEN
-        RETURN QUERY SELECT a.id, 'detached', NULL::text, NULL::text
+        RETURN QUERY SELECT a.id, 'detached', NULL::text
         FROM unnest(write_rows.job_ids) AS a (id);
 
         RETURN;
@@ -4910,26 +4855,38 @@ BEGIN
 
     END IF;
 
+    is_outranked := hybrid_runner.outranks_owner(write_rows.source);
+
+    put_off := put_off OR is_outranked;
+
     IF put_off THEN
         ids := write_rows.job_ids;
 
         outcomes := array_fill('locked'::text, ARRAY[cardinality(ids)]);
 
-        why := 'its worker did not wait for the table';
+        why := CASE
+            WHEN is_outranked
+                THEN 'a superuser runs no code of the table''s owner: let a worker with a login of its own write it'
+            ELSE 'it was left to the next turn of a worker'
+        END;
 
     ELSE
         BEGIN
             EXECUTE format(
-                'SELECT w.ids, w.outcomes, w.words, w.seens, w.fresh_rows FROM hybrid_runner.%I('
-                '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS w',
+                'SELECT w.ids, w.outcomes, w.words, w.seens FROM hybrid_runner.%I('
+                '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS w',
                 'source_' || write_rows.source || '_write'
             )
-            INTO ids, outcomes, words, seens, fresh_rows
+            INTO ids, outcomes, words, seens
             USING write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued,
                 write_rows.retries, write_rows.workers, write_rows.started, write_rows.finished,
-                write_rows.results, write_rows.errors, unshown, write_rows.is_checked;
+                write_rows.results, write_rows.errors, unshown, write_rows.withdrawn, write_rows.is_checked;
 
-            PERFORM hybrid_runner.leave_table(is_own);
+            -- A trigger of the table may have set a path for the session, and not for itself alone.
+            IF current_setting('hybrid_runner.session', true) = 'own' THEN
+                EXECUTE 'RESET search_path';
+
+            END IF;
 
             PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
@@ -4945,23 +4902,13 @@ BEGIN
 
                 seens := NULL;
 
-                fresh_rows := NULL;
-
                 IF 'running' = ANY (write_rows.states) OR true = ANY (write_rows.were_queued) THEN
                     BEGIN
-                        EXECUTE format(
-                            'SELECT array_agg(r.word ORDER BY a.place), array_agg(r.seen ORDER BY a.place),'
-                            ' array_agg(r.fresh ORDER BY a.place)'
-                            ' FROM unnest($1) WITH ORDINALITY AS a (key, place)'
-                            ' LEFT JOIN hybrid_runner.%I(''read'', $1, NULL) AS r ON r.row_key = a.key',
-                            'source_' || write_rows.source || '_rows'
-                        )
-                        INTO words, seens, fresh_rows
-                        USING write_rows.keys;
-
-                        PERFORM hybrid_runner.leave_table(is_own);
-
-                        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+                        SELECT array_agg(r.word ORDER BY a.place), array_agg(r.seen ORDER BY a.place)
+                        INTO words, seens
+                        FROM unnest(write_rows.keys) WITH ORDINALITY AS a (key, place)
+                        LEFT JOIN hybrid_runner.rows_of_source(
+                            write_rows.source, 'seen', write_rows.keys, NULL) AS r ON r.row_key = a.key;
 
                     EXCEPTION
                         WHEN OTHERS THEN
@@ -4974,23 +4921,33 @@ BEGIN
 
     END IF;
 
-    IF outcomes && ARRAY['locked', 'refused'] THEN
+    IF outcomes && ARRAY['locked', 'refused', 'undone'] THEN
         WITH noted AS (
-            INSERT INTO hybrid_runner.late_rows AS l (source, row_key, job_id, state, why, is_refused, seen)
+            INSERT INTO hybrid_runner.late_rows AS l
+                (source, row_key, job_id, state, why, is_refused, seen, withdrawn)
             SELECT
-                write_rows.source, a.key, CASE WHEN a.id > 0 THEN a.id END, a.state, why,
-                o.outcome = 'refused' AND cardinality(write_rows.keys) = 1,
-                CASE WHEN a.state IN ('running', 'retried') OR a.was_queued THEN o.seen END
+                write_rows.source, a.key, CASE WHEN a.id > 0 THEN a.id END, a.state,
+                CASE o.outcome WHEN 'undone' THEN 'a trigger of the table keeps its status' ELSE why END,
+                o.outcome = 'undone' OR o.outcome = 'refused' AND cardinality(write_rows.keys) = 1,
+                CASE
+                    WHEN o.outcome = 'undone' THEN o.seen
+                    WHEN is_checked THEN NULL
+                    WHEN put_off AND a.state = 'retried' THEN '<' || n.xid
+                    WHEN a.state IN ('running', 'retried') OR a.was_queued THEN o.seen
+                END,
+                CASE WHEN put_off AND a.was_queued THEN n.xid END
             FROM unnest(write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued)
                 AS a (id, key, state, was_queued)
             JOIN unnest(ids, outcomes, seens) AS o (id, outcome, seen) ON o.id = a.id
-            WHERE o.outcome IN ('locked', 'refused') AND a.state <> 'beat'
+            CROSS JOIN (SELECT greatest(pg_current_xact_id(), pg_snapshot_xmax(pg_current_snapshot()))::xid::text) AS n (xid)
+            WHERE o.outcome IN ('locked', 'refused', 'undone') AND a.state <> 'beat'
             ORDER BY a.key COLLATE "C"
             ON CONFLICT ON CONSTRAINT late_rows_pkey DO UPDATE SET
                 job_id = excluded.job_id, state = excluded.state, why = excluded.why,
                 is_refused = excluded.is_refused, tries = l.tries + 1,
                 -- Once it could not be shown, that stays so until it is written.
-                seen = coalesce(excluded.seen, l.seen)
+                seen = coalesce(excluded.seen, l.seen),
+                withdrawn = CASE WHEN is_checked THEN l.withdrawn ELSE excluded.withdrawn END
             RETURNING l.tries = 0 AS is_new
         )
         SELECT bool_or(n.is_new) INTO is_news FROM noted AS n;
@@ -5013,15 +4970,15 @@ BEGIN
                 AND CASE WHEN a.id IN (
                     SELECT o.id
                     FROM unnest(ids, outcomes) AS o (id, outcome)
-                    WHERE o.outcome NOT IN ('locked', 'refused')
+                    WHERE o.outcome NOT IN ('locked', 'refused', 'undone')
                 ) THEN true END
         ));
 
     END IF;
 
     RETURN QUERY
-    SELECT o.id, o.outcome, o.word, o.fresh
-    FROM unnest(ids, outcomes, words, fresh_rows) AS o (id, outcome, word, fresh);
+    SELECT o.id, o.outcome, o.word
+    FROM unnest(ids, outcomes, words) AS o (id, outcome, word);
 
 END
 $_$;
@@ -5447,6 +5404,7 @@ CREATE TABLE hybrid_runner.late_rows (
     why text NOT NULL,
     is_refused boolean DEFAULT false NOT NULL,
     seen text,
+    withdrawn text,
     tries integer DEFAULT 0 NOT NULL,
     since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     next_try_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
@@ -6002,10 +5960,6 @@ REVOKE ALL ON FUNCTION hybrid_runner.leave_sleepers() FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.leave_sleepers() TO hybrid_runner_worker;
 
-REVOKE ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) FROM PUBLIC;
-
-GRANT ALL ON FUNCTION hybrid_runner.leave_table(is_own boolean) TO hybrid_runner_worker;
-
 REVOKE ALL ON FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.let_go(id bigint, key text, schedule text) TO hybrid_runner_worker;
@@ -6067,6 +6021,10 @@ GRANT ALL ON FUNCTION hybrid_runner.open_bell(queue text) TO hybrid_runner_worke
 REVOKE ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION hybrid_runner.open_queue(name text, ring_within interval) TO hybrid_runner_worker;
+
+REVOKE ALL ON FUNCTION hybrid_runner.outranks_owner(source integer) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION hybrid_runner.outranks_owner(source integer) TO hybrid_runner_worker;
 
 REVOKE ALL ON FUNCTION hybrid_runner.own_schedule(name text) FROM PUBLIC;
 
@@ -6230,9 +6188,9 @@ REVOKE ALL ON FUNCTION hybrid_runner.write_late_rows(source integer, keys text[]
 
 GRANT ALL ON FUNCTION hybrid_runner.write_late_rows(source integer, keys text[]) TO hybrid_runner_worker;
 
-REVOKE ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean, withdrawn text[]) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean, withdrawn text[]) TO hybrid_runner_worker;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
 

@@ -12,6 +12,7 @@ from hybrid_runner.attach.definitions import stored_definition
 from hybrid_runner.attach.quoting import identifier
 from hybrid_runner.attach.rendering import attaching
 from hybrid_runner.attach.script import Batches, attaching_script
+from hybrid_runner.attach.trial_write import notes_of_trial
 from hybrid_runner.errors import ConfigurationError, DatabaseError, RunnerError
 from hybrid_runner.model.source_views import Attached, SourceRecord, SourceView
 from hybrid_runner.model.sources import Source, SourceDefinition
@@ -67,13 +68,13 @@ async def check_only(
     connection: Connection, connects: Connects, definition: SourceDefinition, *, longest: float
 ) -> Attached:
     """Do the same, but for the backfill, and take it back."""
+
+    async def make() -> Plan:
+        plan = await _made(connection, definition)
+        return replace(plan, notes=(*plan.notes, *await notes_of_trial(connection, plan.source)))
+
     plan = await change_tables(
-        lambda: _made(connection, definition),
-        connection,
-        connects,
-        longest=longest,
-        what="check",
-        keeps=False,
+        make, connection, connects, longest=longest, what="check", keeps=False
     )
     return _said(plan)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from hybrid_runner.attach import keys, written
 from hybrid_runner.attach.quoting import identifier, literal
-from hybrid_runner.model.sources import Expression, Source
+from hybrid_runner.model.sources import LARGEST_ROW, Expression, Source
 
 _FROM, _UNTIL = "'1970-01-01 00:00:00+00'", "'9998-12-31 00:00:00+00'"
 _COMPARED_AS_THEY_ARE = {"text", "varchar", "bpchar", "enum"}
@@ -102,12 +102,42 @@ def _payload(source: Source, alias: str) -> str:
     return f"jsonb_build_object({pairs})"
 
 
+def _payload_at_door(source: Source, alias: str) -> str:
+    """The same, or the size of a row that is too large: its job fails without reading it."""
+    size = f"SELECT octet_length({_fresh(source, alias)}) AS size OFFSET 0"
+    carried = f"CASE WHEN size <= {LARGEST_ROW} THEN {_payload(source, alias)}"
+    return f"(SELECT {carried} ELSE to_jsonb(size) END FROM ({size}) AS printed)"  # noqa: S608 - quoted names
+
+
 def _fresh(source: Source, alias: str) -> str:
     """The row as the handler is given it: JSON as text, since jsonb would have to be printed."""
     if source.payload is not None:
         names = ", ".join(f"{alias}.{identifier(name)}" for name in source.payload)
         return f"(SELECT row_to_json(r.*)::text FROM (SELECT {names}) AS r)"  # noqa: S608 - quoted names
     return f"row_to_json({alias}.*)::text"
+
+
+def _is_untouched(source: Source, xmin: str) -> str:  # noqa: ARG001  # as the others
+    """Whether the row is as it was noted: of this transaction, or of one before that."""
+    before = f"age({xmin}) > age(substr(a.unshown, 2)::xid)"
+    exactly = f"coalesce(a.unshown = {xmin}::text, false)"
+    return f"CASE WHEN starts_with(a.unshown, '<') THEN {before} ELSE {exactly} END"
+
+
+def _shows(source: Source, word: str) -> str:
+    return written.shows(source.words, _word(source, word) if word == "new" else word)
+
+
+def _shows_to(source: Source, word: str, seen: str) -> str:
+    """What a row shows to those who write it: a word that a trigger made of ours is like ours."""
+    made = f"CASE WHEN a.unshown = {seen} THEN 'other' END"
+    return f"coalesce(nullif({_shows(source, word)}, {made}), 'running')"
+
+
+def _is_undone(source: Source, alias: str) -> str:
+    """Whether the row has another word than was assigned."""
+    assigned = written.assigned(source)
+    return f"(a.state <> 'beat' AND {_word(source, alias)} IS DISTINCT FROM ({assigned}))"
 
 
 def _stale_at(source: Source, alias: str) -> str:
@@ -145,7 +175,6 @@ _OF_SOURCE: dict[str, Callable[[Source], str]] = {
     "kind": lambda source: literal(source.kind),
     "queue": lambda source: literal(source.queue),
     "owner": lambda source: identifier(source.owner),
-    "owner_word": lambda source: literal(source.owner),
     "runner_owner_word": lambda source: literal(source.runner_owner),
     "application_path": _application_path,
     "key_changed": lambda source: keys.key_changed(source.key),
@@ -161,14 +190,16 @@ _OF_ROW: dict[str, Callable[..., str]] = {
     "condition": lambda source, alias: _over(source.condition, alias),
     "cancel": lambda source, alias: _over(source.cancel, alias),
     "word": _word,
-    "shows": lambda source, word: written.shows(
-        source.words, _word(source, word) if word == "new" else word
-    ),
+    "shows": _shows,
+    "shows_to": _shows_to,
+    "is_untouched": _is_untouched,
+    "is_undone": _is_undone,
     "is_running": _is_running,
     "has_no_job": _has_no_job,
     "priority": _priority,
     "run_at": _run_at,
     "payload": _payload,
+    "payload_at_door": _payload_at_door,
     "fresh": _fresh,
     "stale_at": _stale_at,
     "warn": _warn,

@@ -56,7 +56,8 @@ def time_of(column: ColumnType, alias: str) -> str:
     return value if column.base == "timestamptz" else f"{value}::timestamp AT TIME ZONE 'UTC'"
 
 
-def _status(source: Source) -> str:
+def assigned(source: Source) -> str:
+    """The word that is written for a state."""
     words = source.words
     cases = " ".join(
         f"WHEN '{state}' THEN {literal(word)}"
@@ -66,13 +67,15 @@ def _status(source: Source) -> str:
             ("completed", words.completed),
             ("failed", words.failed),
             ("cancelled", needed(words.cancelled)),
-            ("beat", None),
         ]
-        if word is not None
     )
+    return f"CASE a.state {cases} ELSE {literal(needed(words.queued))} END"
+
+
+def _status(source: Source) -> str:
     column = source.status
-    kept = f"WHEN 'beat' THEN new.{identifier(column.name)}::text"
-    return f"(CASE a.state {cases} {kept} ELSE {literal(needed(words.queued))} END)::{column.type}"
+    kept = f"WHEN a.state = 'beat' THEN new.{identifier(column.name)}::text"
+    return f"(CASE {kept} ELSE {assigned(source)} END)::{column.type}"
 
 
 def _kept(column: ColumnType) -> str:

@@ -13,6 +13,7 @@ WriteOutcome: TypeAlias = Literal[
     "gone",
     "locked",
     "refused",
+    "undone",
     "detached",
     "held",
     "cancelled",
@@ -146,13 +147,13 @@ class ShownRow(NamedTuple):
     job_id: int
     outcome: WriteOutcome
     word: str | None
-    payload: str | None
-    """The row, as JSON text; None: there was no room for it in the answer, or it cannot be read."""
-    size: int | None
-    """Bytes of that text; None: it cannot be read."""
     table: str
+    payload: str | None = None
+    """The row, as JSON text; None: there was no room for it in the answer, or it is too large."""
+    size: int | None = None
+    """Bytes of that text; None: it was not read."""
 
     @property
     def is_late(self) -> bool:
         """Whether what became of its job is written into it later."""
-        return self.outcome in ("locked", "refused")
+        return self.outcome in ("locked", "refused", "undone")

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybrid_runner.model.sources import LARGEST_ROW, ShownRow
+from hybrid_runner.model.sources import ShownRow
 from hybrid_runner.storage.connections.statements import Fetches, fetch, fetch_value
 
 
-async def show_claims(
-    on: Fetches, claims: Sequence[tuple[int, int]], most_bytes: int = LARGEST_ROW
-) -> dict[int, ShownRow]:
-    """Write into the rows of these jobs (ids and claims) that they run; those that are still ours,
-    with their rows until they are so many bytes together.
+async def show_claims(on: Fetches, claims: Sequence[tuple[int, int]]) -> dict[int, ShownRow]:
+    """Write into the rows of these jobs (ids and claims) that they run; what was done with those
+    that are still ours.
     """
     ids, numbers = [job_id for job_id, _ in claims], [claim for _, claim in claims]
-    rows = await fetch(on, "show_claims", ids, numbers, most_bytes)
-    return {shown.job_id: shown for shown in map(ShownRow._make, rows)}
+    rows = await fetch(on, "show_claims", ids, numbers)
+    return {shown.job_id: shown for shown in (ShownRow(*row) for row in rows)}
 
 
-async def why_late(on: Fetches, job_ids: Sequence[int]) -> str | None:
-    """Why rows of these jobs could not be written; of several reasons one."""
-    why: str | None = await fetch_value(on, "why_late", job_ids)
-    return why
+async def read_rows(
+    on: Fetches, source: int, keys: Sequence[str], most_bytes: int
+) -> dict[str, tuple[str | None, int]]:
+    """Rows of an attached table as JSON and their sizes, by key; the text of those alone that are
+    not too large, until they are so many bytes together.
+    """
+    rows = await fetch(on, "read_rows", source, keys, most_bytes)
+    return {row["row_key"]: (row["payload"], row["size"]) for row in rows}
 
 
 async def beat_rows(on: Fetches, claims: Sequence[tuple[int, int]]) -> int:

@@ -57,6 +57,11 @@ async def hold_table(connection: Connection, full_name: str) -> None:
             raise translate(error) from error
 
 
+async def try_row(on: Fetches, source: int) -> str:
+    """Write into one wanted row that its job runs, and say what was done; nothing if none is."""
+    return str(await fetch_value(on, "try_row", source) or "")
+
+
 async def describe_other_sources(on: Fetches, oid: int, kind: str) -> list[OtherSource]:
     """What else the rows of a table are worked on for."""
     return [OtherSource(*row) for row in await fetch(on, "describe_other_sources", oid, kind)]

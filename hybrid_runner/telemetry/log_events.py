@@ -85,6 +85,7 @@ LogEvent = Literal[
     "rows.put_off",
     "rows.late_failed",
     "rows.repaired",
+    "rows.undone",
     "schema.functions_newer",
     "schema.functions_older",
     "schema.migration_waits",

@@ -16,8 +16,6 @@ DECLARE
     live text[];
     found jsonb;
     key text;
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
 BEGIN
     SELECT coalesce(jsonb_object_agg(j.row_key, j.id), '{}') INTO own
     FROM (
@@ -34,13 +32,9 @@ BEGIN
     );
     IF EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = apply_to_jobs.source) THEN
         BEGIN
-            EXECUTE format(
-                'SELECT coalesce(jsonb_object_agg(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled)),'
-                ' ''{}'') FROM hybrid_runner.%I(''read'', $1, NULL) AS r',
-                'source_' || apply_to_jobs.source || '_rows'
-            ) INTO found USING apply_to_jobs.keys;
-            PERFORM hybrid_runner.leave_table(is_own);
-            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+            SELECT coalesce(jsonb_object_agg(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled)), '{}')
+            INTO found
+            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'seen', apply_to_jobs.keys, NULL) AS r;
         EXCEPTION
             WHEN OTHERS THEN
                 refused := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);

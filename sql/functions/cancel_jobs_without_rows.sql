@@ -22,7 +22,7 @@ BEGIN
         last_key := keys[most];
     END IF;
     there := ARRAY(SELECT r.row_key FROM hybrid_runner.rows_of_source(
-        cancel_jobs_without_rows.source, 'read', keys, NULL) AS r);
+        cancel_jobs_without_rows.source, 'seen', keys, NULL) AS r);
     -- They are asked once more, when their jobs are locked.
     keys := ARRAY(SELECT k.key FROM unnest(keys) AS k (key) WHERE k.key <> ALL (there) LIMIT 100);
     SELECT count(*) FILTER (WHERE a.did IN ('cancelled', 'told')) INTO cancelled

@@ -1,22 +1,21 @@
 -- rows_of_source: rows of an attached table, as the function says that was made for it: what is
--- 'read' or 'held' (these keys), 'running without job', or 'plans' (how such rows would be found).
+-- 'read', 'seen' or 'held' (these keys), 'running without job', or 'plans' (how such rows would be
+-- found).
 CREATE OR REPLACE FUNCTION hybrid_runner.rows_of_source(
     source integer, what text, keys text[], most integer
 ) RETURNS TABLE (
-    row_key text, word text, is_wanted boolean, seen text, fresh text, stale_at timestamptz,
-    is_cancelled boolean
+    row_key text, word text, is_wanted boolean, seen text, fresh text, size integer,
+    stale_at timestamptz, is_cancelled boolean
 )
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
 BEGIN
+    IF hybrid_runner.outranks_owner(rows_of_source.source) THEN
+        RAISE 'a superuser runs no code of the table''s owner: let a login of its own do it';
+    END IF;
     RETURN QUERY EXECUTE format(
-        'SELECT r.row_key, r.word, r.is_wanted, r.seen, r.fresh, r.stale_at, r.is_cancelled'
+        'SELECT r.row_key, r.word, r.is_wanted, r.seen, r.fresh, r.size, r.stale_at, r.is_cancelled'
         ' FROM hybrid_runner.%I($1, $2, $3) AS r', 'source_' || rows_of_source.source || '_rows'
     ) USING rows_of_source.what, rows_of_source.keys, rows_of_source.most;
-    PERFORM hybrid_runner.leave_table(is_own);
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;

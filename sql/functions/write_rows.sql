@@ -1,18 +1,21 @@
 -- write_rows: write into rows of an attached table what became of their jobs; says for each job
--- whether its row was written, and gives those that begin the row as it is (fresh).
+-- whether its row was written.
 -- Outcomes: written; kept (its application has decided otherwise); again (it was wanted anew, and a
--- new job was stored); unwanted (the job must not run); gone (there is no such row); locked and
--- refused (the row is in late_rows now, and is written later); detached.
+-- new job was stored); unwanted (the job must not run); gone (there is no such row); locked,
+-- refused, and undone by a trigger (the row is in late_rows now, and is written later); detached.
 -- Whoever calls it has locked these jobs, or deleted them in this transaction: nobody else may
 -- write a row of theirs in between. It never waits for somebody who holds a row.
 -- What the states mean, row_verdict says. Of a row without a job the id is negative.
 -- is_checked: a job that ended is not the row's last one if there is a newer one.
--- put_off: nothing of the table is touched, and all these rows are late.
+-- put_off: nothing of the table is touched, and all these rows are late. So it is in the session of
+-- a superuser who does not own the table.
+-- withdrawn: of jobs that were cancelled by hand, what late_rows has.
 CREATE OR REPLACE FUNCTION hybrid_runner.write_rows(
     source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[],
     retries integer[], workers text[], started timestamptz[], finished timestamptz[],
-    results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false
-) RETURNS TABLE (job_id bigint, outcome text, word text, fresh text)
+    results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false,
+    withdrawn text[] DEFAULT NULL
+) RETURNS TABLE (job_id bigint, outcome text, word text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
 AS $$
@@ -23,15 +26,13 @@ DECLARE
     outcomes text[];
     words text[];
     seens text[];
-    fresh_rows text[];
     ids bigint[];
     why text := 'somebody holds the row';
     is_news boolean;
-    -- a session that was opened with its settings, and has no others
-    is_own boolean := current_setting('hybrid_runner.session', true) = 'own';
+    is_outranked boolean;
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = write_rows.source) THEN
-        RETURN QUERY SELECT a.id, 'detached', NULL::text, NULL::text
+        RETURN QUERY SELECT a.id, 'detached', NULL::text
         FROM unnest(write_rows.job_ids) AS a (id);
         RETURN;
     END IF;
@@ -46,22 +47,31 @@ BEGIN
         ORDER BY a.place
     );
     END IF;
+    is_outranked := hybrid_runner.outranks_owner(write_rows.source);
+    put_off := put_off OR is_outranked;
     IF put_off THEN
         ids := write_rows.job_ids;
         outcomes := array_fill('locked'::text, ARRAY[cardinality(ids)]);
-        why := 'its worker did not wait for the table';
+        why := CASE
+            WHEN is_outranked
+                THEN 'a superuser runs no code of the table''s owner: let a worker with a login of its own write it'
+            ELSE 'it was left to the next turn of a worker'
+        END;
     ELSE
         BEGIN
             EXECUTE format(
-                'SELECT w.ids, w.outcomes, w.words, w.seens, w.fresh_rows FROM hybrid_runner.%I('
-                '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS w',
+                'SELECT w.ids, w.outcomes, w.words, w.seens FROM hybrid_runner.%I('
+                '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS w',
                 'source_' || write_rows.source || '_write'
             )
-            INTO ids, outcomes, words, seens, fresh_rows
+            INTO ids, outcomes, words, seens
             USING write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued,
                 write_rows.retries, write_rows.workers, write_rows.started, write_rows.finished,
-                write_rows.results, write_rows.errors, unshown, write_rows.is_checked;
-            PERFORM hybrid_runner.leave_table(is_own);
+                write_rows.results, write_rows.errors, unshown, write_rows.withdrawn, write_rows.is_checked;
+            -- A trigger of the table may have set a path for the session, and not for itself alone.
+            IF current_setting('hybrid_runner.session', true) = 'own' THEN
+                EXECUTE 'RESET search_path';
+            END IF;
             PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
         EXCEPTION
             WHEN OTHERS THEN
@@ -70,20 +80,13 @@ BEGIN
                 outcomes := array_fill('refused'::text, ARRAY[cardinality(ids)]);
                 words := NULL;
                 seens := NULL;
-                fresh_rows := NULL;
                 IF 'running' = ANY (write_rows.states) OR true = ANY (write_rows.were_queued) THEN
                     BEGIN
-                        EXECUTE format(
-                            'SELECT array_agg(r.word ORDER BY a.place), array_agg(r.seen ORDER BY a.place),'
-                            ' array_agg(r.fresh ORDER BY a.place)'
-                            ' FROM unnest($1) WITH ORDINALITY AS a (key, place)'
-                            ' LEFT JOIN hybrid_runner.%I(''read'', $1, NULL) AS r ON r.row_key = a.key',
-                            'source_' || write_rows.source || '_rows'
-                        )
-                        INTO words, seens, fresh_rows
-                        USING write_rows.keys;
-                        PERFORM hybrid_runner.leave_table(is_own);
-                        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+                        SELECT array_agg(r.word ORDER BY a.place), array_agg(r.seen ORDER BY a.place)
+                        INTO words, seens
+                        FROM unnest(write_rows.keys) WITH ORDINALITY AS a (key, place)
+                        LEFT JOIN hybrid_runner.rows_of_source(
+                            write_rows.source, 'seen', write_rows.keys, NULL) AS r ON r.row_key = a.key;
                     EXCEPTION
                         WHEN OTHERS THEN
                             NULL; -- not even that: whoever asked for the row has to wait
@@ -92,23 +95,33 @@ BEGIN
         END;
     END IF;
 
-    IF outcomes && ARRAY['locked', 'refused'] THEN
+    IF outcomes && ARRAY['locked', 'refused', 'undone'] THEN
         WITH noted AS (
-            INSERT INTO hybrid_runner.late_rows AS l (source, row_key, job_id, state, why, is_refused, seen)
+            INSERT INTO hybrid_runner.late_rows AS l
+                (source, row_key, job_id, state, why, is_refused, seen, withdrawn)
             SELECT
-                write_rows.source, a.key, CASE WHEN a.id > 0 THEN a.id END, a.state, why,
-                o.outcome = 'refused' AND cardinality(write_rows.keys) = 1,
-                CASE WHEN a.state IN ('running', 'retried') OR a.was_queued THEN o.seen END
+                write_rows.source, a.key, CASE WHEN a.id > 0 THEN a.id END, a.state,
+                CASE o.outcome WHEN 'undone' THEN 'a trigger of the table keeps its status' ELSE why END,
+                o.outcome = 'undone' OR o.outcome = 'refused' AND cardinality(write_rows.keys) = 1,
+                CASE
+                    WHEN o.outcome = 'undone' THEN o.seen
+                    WHEN is_checked THEN NULL
+                    WHEN put_off AND a.state = 'retried' THEN '<' || n.xid
+                    WHEN a.state IN ('running', 'retried') OR a.was_queued THEN o.seen
+                END,
+                CASE WHEN put_off AND a.was_queued THEN n.xid END
             FROM unnest(write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued)
                 AS a (id, key, state, was_queued)
             JOIN unnest(ids, outcomes, seens) AS o (id, outcome, seen) ON o.id = a.id
-            WHERE o.outcome IN ('locked', 'refused') AND a.state <> 'beat'
+            CROSS JOIN (SELECT greatest(pg_current_xact_id(), pg_snapshot_xmax(pg_current_snapshot()))::xid::text) AS n (xid)
+            WHERE o.outcome IN ('locked', 'refused', 'undone') AND a.state <> 'beat'
             ORDER BY a.key COLLATE "C"
             ON CONFLICT ON CONSTRAINT late_rows_pkey DO UPDATE SET
                 job_id = excluded.job_id, state = excluded.state, why = excluded.why,
                 is_refused = excluded.is_refused, tries = l.tries + 1,
                 -- Once it could not be shown, that stays so until it is written.
-                seen = coalesce(excluded.seen, l.seen)
+                seen = coalesce(excluded.seen, l.seen),
+                withdrawn = CASE WHEN is_checked THEN l.withdrawn ELSE excluded.withdrawn END
             RETURNING l.tries = 0 AS is_new
         )
         SELECT bool_or(n.is_new) INTO is_news FROM noted AS n;
@@ -127,13 +140,13 @@ BEGIN
                 AND CASE WHEN a.id IN (
                     SELECT o.id
                     FROM unnest(ids, outcomes) AS o (id, outcome)
-                    WHERE o.outcome NOT IN ('locked', 'refused')
+                    WHERE o.outcome NOT IN ('locked', 'refused', 'undone')
                 ) THEN true END
         ));
     END IF;
 
     RETURN QUERY
-    SELECT o.id, o.outcome, o.word, o.fresh
-    FROM unnest(ids, outcomes, words, fresh_rows) AS o (id, outcome, word, fresh);
+    SELECT o.id, o.outcome, o.word
+    FROM unnest(ids, outcomes, words) AS o (id, outcome, word);
 END
 $$;

@@ -1,11 +1,12 @@
 -- rows: look at rows of the table without locking them.
--- 'read': those with these keys; 'held': the same, and seen is who holds them (xmax).
+-- 'read': those with these keys, as JSON (fresh) where that is not too large for a job, and its
+-- size. 'seen': the same without JSON; 'held': seen is who holds them (xmax).
 -- 'wanted without job', 'running without job': at most so many, and none of those with these keys.
 -- 'plans': how Postgres would find these two, as EXPLAIN says it, in fresh.
 CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_rows(what text, keys text[], most integer)
 RETURNS TABLE (
-    row_key text, word text, is_wanted boolean, seen text, fresh text, stale_at timestamptz,
-    is_cancelled boolean
+    row_key text, word text, is_wanted boolean, seen text, fresh text, size integer,
+    stale_at timestamptz, is_cancelled boolean
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS <<quote>>
@@ -13,22 +14,31 @@ AS <<quote>>
 DECLARE
     plan pg_catalog.text;
 BEGIN
-    -- Whoever owns a function can say with whose rights it runs: never with those of workers.
-    IF CURRENT_USER OPERATOR(pg_catalog.<>) <<owner_word>>::pg_catalog.name THEN
-        RAISE 'it does not run as the owner of the table as it was attached: attach it again';
-    END IF;
-    IF $1 IN ('read', 'held') THEN
+    IF $1 = 'read' THEN
+        RETURN QUERY
+        SELECT
+            <<row_key new>>, <<word new>>, NULL::boolean, new.xmin::text,
+            CASE WHEN octet_length(printed.fresh) <= 1048576 THEN printed.fresh END,
+            octet_length(printed.fresh), NULL::timestamptz, NULL::boolean
+        FROM <<relation>> AS new
+        CROSS JOIN LATERAL (SELECT <<fresh new>> AS fresh OFFSET 0) AS printed
+        WHERE <<has_key new $2>>;
+    ELSIF $1 IN ('seen', 'held') THEN
         RETURN QUERY
         SELECT
             <<row_key new>>, <<word new>>, (<<condition new>>) IS TRUE,
-            CASE $1 WHEN 'held' THEN new.xmax ELSE new.xmin END::text,
-            CASE $1 WHEN 'read' THEN <<fresh new>> END, <<stale_at new>>, (<<cancel new>>) IS TRUE
+            CASE
+                WHEN $1 = 'held' THEN new.xmax::text
+                -- a word that no job has written
+                WHEN <<shows new>> <> 'other' THEN new.xmin::text
+            END,
+            NULL::text, NULL::integer, <<stale_at new>>, (<<cancel new>>) IS TRUE
         FROM <<relation>> AS new
         WHERE <<has_key new $2>>;
     ELSIF $1 = 'wanted without job' THEN
         RETURN QUERY
         SELECT
-            <<row_key new>>, <<word new>>, true, new.xmin::text, NULL::text, <<stale_at new>>,
+            <<row_key new>>, <<word new>>, true, new.xmin::text, NULL::text, NULL::integer, <<stale_at new>>,
             (<<cancel new>>) IS TRUE
         FROM <<relation>> AS new
         WHERE (<<condition new>>) AND <<key_fits new>> AND <<has_no_job new>>
@@ -37,7 +47,7 @@ BEGIN
     ELSIF $1 = 'running without job' THEN
         RETURN QUERY
         SELECT
-            <<row_key new>>, <<word new>>, (<<condition new>>) IS TRUE, new.xmin::text, NULL::text,
+            <<row_key new>>, <<word new>>, (<<condition new>>) IS TRUE, new.xmin::text, NULL::text, NULL::integer,
             <<stale_at new>>, (<<cancel new>>) IS TRUE
         FROM <<relation>> AS new
         WHERE <<is_running new>> AND <<key_fits new>> AND <<has_no_job new>>
@@ -61,7 +71,7 @@ BEGIN
             RETURN NEXT;
         END LOOP;
     ELSE
-        RAISE 'rows can be read, held, wanted without job, running without job, or plans, and not %', $1;
+        RAISE 'rows can be read, seen, held, wanted without job, running without job, or plans, and not %', $1;
     END IF;
 END
 <<quote>>;

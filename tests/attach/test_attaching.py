@@ -356,3 +356,26 @@ async def test_what_cannot_be_asked_for_is_one_line(
         await app.attach("orders", **ASKED | options)
     assert said in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [("RETURN NULL;", "undoes it"), ("RAISE 'not today';", "refuses it"), ("RETURN new;", None)],
+)
+async def test_check_tries_a_wanted_row_and_says_what_a_trigger_does(
+    database: Connection, dsn: str, body: str, word: str | None
+) -> None:
+    """In a transaction that is rolled back."""
+    await database.execute(
+        f"{ORDERS}; CREATE FUNCTION public.keep() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $$ BEGIN {body} END $$; CREATE TRIGGER keep BEFORE UPDATE ON public.orders"
+        " FOR EACH ROW EXECUTE FUNCTION public.keep();"
+        "INSERT INTO public.orders DEFAULT VALUES"
+    )
+    async with Runner(dsn) as app:
+        attached = await app.attach("orders", **ASKED, check=True)
+    said = [note for note in attached.notes if "a row was tried" in note]
+    assert len(said) == (word is not None)
+    assert all(word is not None and word in note for note in said)
+    assert await database.fetchval("SELECT status FROM public.orders") == "waiting"
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.late_rows") == 0

@@ -75,7 +75,7 @@ NOT_FOR_ALL = [
     "SELECT * FROM hybrid_runner.source_1_rows('read', '{1}', 1)",
     (
         "SELECT * FROM hybrid_runner.source_1_write("
-        "'{1}', '{1}', '{failed}', '{f}', '{1}', '{w}', NULL, NULL, NULL, NULL, NULL, false)"
+        "'{1}', '{1}', '{failed}', '{f}', '{1}', '{w}', NULL, NULL, NULL, NULL, NULL, NULL, false)"
     ),
     "INSERT INTO hybrid_runner.source_1_jobs (row_key) VALUES ('1')",
     "INSERT INTO hybrid_runner.source_1_changes (row_key, what) VALUES ('1', 'gone')",
@@ -113,11 +113,11 @@ async def attach(database: Connection, definition: SourceDefinition = DEFINITION
 
 @asynccontextmanager
 async def acting_as(database: Connection, role: str) -> AsyncIterator[None]:
-    await database.execute(f"SET ROLE {role}")
+    await database.execute(f"SET SESSION AUTHORIZATION {role}")
     try:
         yield
     finally:
-        await database.execute("RESET ROLE")
+        await database.execute("RESET SESSION AUTHORIZATION")
 
 
 async def work(database: Connection) -> set[str]:

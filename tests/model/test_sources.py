@@ -55,6 +55,10 @@ def fine(explored: Explored) -> bool:
         pytest.param(Budget(2, beats=1), id="the row shows that the job still runs"),
         pytest.param(Budget(2, cancels=1), id="somebody cancels the job"),
         pytest.param(Budget(2, put_backs=1, retries=1), id="somebody runs the ended job again"),
+        pytest.param(Budget(2, cancels=1, retries=1), id="both by hand"),
+        pytest.param(Budget(2, expiries=1), id="a worker ends the queued job"),
+        pytest.param(Budget(2, swallows=2), id="a trigger drops two writes"),
+        pytest.param(Budget(2, swallows=1, put_backs=1), id="and the job is put back"),
     ],
 )
 def test_no_want_is_lost_and_every_row_shows_its_last_job(decide: Decide, budget: Budget) -> None:
@@ -99,10 +103,11 @@ CIRCLE = "transactions wait for each other"
         (Rules(lock_before_looking=False), Budget(3), UNWANTED),
         (Rules(tell_only_the_shown=False), Budget(3), UNWANTED),
         (Rules(changed_is_not_queued=False), Budget(3), UNREAD),
-        (Rules(compare_what_was_queued=False), Budget(2, cancels=1), UNREAD),
+        (Rules(compare_what_was_queued=False), Budget(2, expiries=1), UNREAD),
+        (Rules(note_what_was_cancelled=False), Budget(1, cancels=1), TWICE),
+        (Rules(look_at_what_was_written=False), Budget(1, swallows=1), "left running"),
         (Rules(beats_leave_late_rows=False), Budget(2, beats=1), TWICE),
         (Rules(note_conflicts=False), Budget(3), LOST),
-        (Rules(retry_locks_late_row=False), Budget(2, retries=1), "does not run again"),
     ],
     ids=lambda value: (
         next(name for name, kept in value._asdict().items() if not kept)
@@ -176,9 +181,9 @@ AGAIN = Budget(2, put_backs=1, retries=1)
         ("queued", "other", False, False, False, "write", BACK, OTHER),
         ("snoozed", "ended", False, False, True, "keep", AGAIN, RETRIED),
         ("snoozed", "other", False, False, False, "write", BACK, OTHER),
-        ("retried", "ended", False, False, False, "keep", AGAIN, RETRIED),
+        ("retried", "ended", False, False, True, "keep", AGAIN, RETRIED),
         ("retried", "other", False, False, False, "write", AGAIN, OTHER),
-        ("retried", "running", False, False, False, "keep", AGAIN, WAITS),
+        ("retried", "running", False, False, True, "keep", AGAIN, WAITS),
         ("beat", "ended", False, False, False, "write", Budget(2, beats=1), ENDED),
     ],
 )

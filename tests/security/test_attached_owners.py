@@ -205,6 +205,24 @@ async def test_trigger_that_deallocates_prepared_statements_costs_a_new_session(
     await worker.close()
 
 
+async def test_path_that_a_trigger_sets_for_its_session_is_taken_back(owners: TwoOwners) -> None:
+    """An application's function may begin with SET search_path, and not with SET LOCAL."""
+    await owners.database.execute(MEMBER)
+    async with Runner(owners.jobs_owner) as app:
+        await app.attach("app.orders", **TRUSTED)
+    await execute(
+        owners.table_owner,
+        "CREATE FUNCTION app.t() RETURNS trigger LANGUAGE plpgsql"
+        " AS 'BEGIN SET search_path = app; RETURN new; END';"
+        "CREATE TRIGGER t BEFORE UPDATE ON app.orders FOR EACH ROW EXECUTE FUNCTION app.t();"
+        "INSERT INTO app.orders DEFAULT VALUES",
+    )
+    worker = await connect(owners.worker, {"search_path": "pg_catalog, pg_temp"})
+    assert await work(worker) == {"written"}
+    assert await worker.fetchval("SHOW search_path") == "pg_catalog, pg_temp"
+    await worker.close()
+
+
 async def work(worker: Fetches) -> set[str]:
     """Work on what is there; what became of the rows."""
     claims = (await claim_calls.claim_jobs(worker, "default", KINDS, 9, "w-1", 1)).claims

@@ -9,7 +9,7 @@ from hybrid_runner.model.jobs import State
 from hybrid_runner.model.settlements import Finished, Requeued
 from hybrid_runner.storage import claim_calls, source_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
-from tests.support.attached import attach_audits
+from tests.support.attached import attach_audits, read_row
 
 KINDS = claim_calls.Kinds([claim_calls.KindLimits("audit", 3, None)])
 
@@ -32,7 +32,7 @@ async def test_a_row_shows_its_job_from_the_claim_to_the_end(database: Connectio
     assert (claim.source, claim.row_key) == (1, "1")
     shown = await source_calls.show_claims(database, [(claim.id, claim.number)])
     assert shown[claim.id].outcome == "written"
-    assert '"website_url":"a.example"' in (shown[claim.id].payload or "")
+    assert '"website_url":"a.example"' in (await read_row(database, claim) or "")
     now = await row(database)
     assert now["status"] == "processing"
     assert now["processing_worker_id"] == "worker-1"
@@ -57,7 +57,7 @@ async def test_a_row_that_somebody_holds_is_late_and_nothing_waits(
         await form.execute("SELECT FROM public.audits FOR UPDATE")
         shown = await source_calls.show_claims(database, [(claim.id, claim.number)])
         assert shown[claim.id].outcome == "locked"
-        assert shown[claim.id].payload is not None
+        assert await read_row(database, claim) is not None
         done = Finished(claim, State.COMPLETED, result="1")
         assert await claim_calls.finish_jobs(database, [done]) == {claim.id}
     late = await database.fetchrow("SELECT * FROM hybrid_runner.late_rows")
@@ -102,16 +102,6 @@ async def test_what_is_put_back_shows_as_wanted(database: Connection) -> None:
     assert (now["status"], now["retry_count"], now["error"]) == ("pending", 1, "no answer")
     assert now["processing_worker_id"] is None
     assert now["processing_started_at"] is None
-
-
-async def test_cancel_and_retry_show_on_the_row(database: Connection) -> None:
-    await attach_audits(database)
-    await database.execute("INSERT INTO public.audits (website_url) VALUES ('a.example')")
-    job = await database.fetchval("SELECT id FROM hybrid_runner.jobs")
-    assert await database.fetchval("SELECT hybrid_runner.cancel($1)", job) == "cancelled"
-    assert (await row(database))["status"] == "failed"
-    assert await database.fetchval("SELECT hybrid_runner.retry($1)", job) == "queued"
-    assert (await row(database))["status"] == "pending"
 
 
 async def test_a_row_that_refuses_its_word_stops_no_job(database: Connection) -> None:

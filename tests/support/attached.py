@@ -7,7 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from hybrid_runner.attach.rendering import attaching
+from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.sources import (
+    LARGEST_ROW,
     Columns,
     ColumnType,
     Expression,
@@ -15,6 +17,7 @@ from hybrid_runner.model.sources import (
     SourceDefinition,
     Words,
 )
+from hybrid_runner.storage import source_calls
 from hybrid_runner.storage.connections.connection import Connection
 
 AUDITS = """
@@ -49,6 +52,14 @@ COLUMNS = Columns(
     result="raw_data",
     error="error",
 )
+
+
+async def read_row(database: Connection, claim: Claim) -> str | None:
+    """The row of a claimed job as its handler would be given it."""
+    assert claim.source is not None
+    assert claim.row_key is not None
+    rows = await source_calls.read_rows(database, claim.source, [claim.row_key], LARGEST_ROW)
+    return rows[claim.row_key][0] if rows else None
 
 
 async def attach_audits(database: Connection, kind: str = "audit") -> int:

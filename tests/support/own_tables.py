@@ -40,6 +40,31 @@ ORDER BY 1
 """
 
 
+_HAND_OVER = """
+DO $$ DECLARE made regprocedure; BEGIN
+    ALTER TABLE public.orders OWNER TO "{role}";
+    GRANT USAGE ON SCHEMA hybrid_runner TO "{role}";
+    GRANT EXECUTE ON FUNCTION hybrid_runner.row_verdict TO "{role}";
+    GRANT INSERT, SELECT ON hybrid_runner.source_1_jobs, hybrid_runner.source_1_changes,
+        hybrid_runner.source_1_late TO "{role}";
+    FOR made IN SELECT p.oid FROM pg_proc AS p WHERE p.proname ~ '^source_1_' LOOP
+        EXECUTE format('ALTER FUNCTION %s OWNER TO %I', made, '{role}');
+        IF made::text ~ '_(write|rows|want)[(]' THEN
+            EXECUTE format(
+                'GRANT EXECUTE ON FUNCTION %s TO CURRENT_USER, hybrid_runner_worker', made);
+        END IF;
+    END LOOP;
+END $$
+"""
+
+
+async def hand_over(database: Connection, role: str) -> None:
+    """Give the attached table orders, and what was made for it, to a role of its own, as it is
+    where another than a superuser has attached it.
+    """
+    await database.execute(_HAND_OVER.format(role=role))
+
+
 async def made_for_sources(database: Connection) -> list[str]:
     """Everything that was made for attached tables, as text."""
     return [row[0] for row in await database.fetch(_OBJECTS)]

@@ -410,7 +410,7 @@ async def test_a_row_wanted_anew_while_its_job_runs_is_worked_on_once_more(
 
     async with working(app):
         number = await wanted(database, "old")
-        await shows(database, number, "processing")
+        await until(lambda: begun == ["old"])
         await database.execute("UPDATE public.audits SET status = 'pending', website_url = 'new'")
         go_on.set()
         ended = await shows(database, number, "completed")

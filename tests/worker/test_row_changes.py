@@ -191,8 +191,9 @@ async def test_a_row_that_was_read_before_it_was_armed_again_has_a_job_afterward
         "CREATE OR REPLACE FUNCTION"
         " hybrid_runner.source_1_rows(what text, keys text[], most integer) RETURNS TABLE"
         " (row_key text, word text, is_wanted boolean, seen text, fresh text,"
-        " stale_at timestamptz, is_cancelled boolean) LANGUAGE sql"
-        " AS $$ SELECT '1', 'cancelled', false, '1', NULL::text, NULL::timestamptz, true $$"
+        " size integer, stale_at timestamptz, is_cancelled boolean) LANGUAGE sql"
+        " AS $$ SELECT '1', 'cancelled', false, '1', NULL::text, NULL::integer,"
+        " NULL::timestamptz, true $$"
     )
     assert await turn(database) == {("source 1", "cancelled"): 1}
     assert await database.fetchval(LIVE) == ["1 queued"]
@@ -234,7 +235,7 @@ async def test_a_table_that_takes_too_long_does_not_hold_up_another(
         "CREATE OR REPLACE FUNCTION"
         " hybrid_runner.source_1_rows(what text, keys text[], most integer) RETURNS TABLE"
         " (row_key text, word text, is_wanted boolean, seen text, fresh text,"
-        " stale_at timestamptz, is_cancelled boolean) LANGUAGE plpgsql"
+        " size integer, stale_at timestamptz, is_cancelled boolean) LANGUAGE plpgsql"
         " AS $$ BEGIN PERFORM pg_sleep(60); END $$"
     )
     assert await turn(database) == {("source 2", "cancelled"): 1}

@@ -29,7 +29,7 @@ LATE_ROWS_WRITTEN = counter(
     ("table", "outcome"),
     "Tries to write rows that could not be written when something became of their jobs: written,"
     " kept (the application has decided otherwise), again (it was wanted anew), gone, locked"
-    " (somebody holds it still) or refused by Postgres.",
+    " (somebody holds it still), refused by Postgres, or undone by a trigger of the table.",
     "D3",
 )
 ROW_REPAIRS = counter(

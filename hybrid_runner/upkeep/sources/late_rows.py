@@ -48,6 +48,7 @@ class WriteLateRows(Step):
         self._tables = tables
         self._ask_at = 0.0
         self._said_at: dict[int, float] = {}
+        self._undone_at: dict[int, float] = {}
         self._named: dict[tuple[int, int], float] = {}
         """Sessions that the log has, and when each was last seen to hold rows."""
         self._at_once: dict[int, int] = {}
@@ -99,6 +100,7 @@ class WriteLateRows(Step):
         if time.monotonic() >= until:
             return
         outcomes = await row_calls.write_late_rows(connection, source, keys)
+        self._say_undone(source, [key for key in keys if outcomes.get(key) == "undone"])
         if len(keys) > 1 and "refused" in outcomes.values():
             half = len(keys) // 2
             await self._write(connection, source, keys[:half], until)
@@ -106,6 +108,18 @@ class WriteLateRows(Step):
             return
         for outcome, count in Count(outcomes.values()).items():
             self.written.add((self._tables.name(source), outcome), count)
+
+    def _say_undone(self, source: int, keys: Sequence[str]) -> None:
+        now = time.monotonic()
+        if keys and now >= self._undone_at.get(source, -_REPEAT_AFTER) + _REPEAT_AFTER:
+            self._undone_at[source] = now
+            log.warning(
+                "%s: row %s cannot show what became of its job, since a trigger of the table keeps"
+                " its status: it stays late until the trigger lets it be written",
+                self._tables.name(source),
+                keys[0][:200],
+                extra=log_event("rows.undone"),
+            )
 
     async def _name_holders(self, connection: Fetches, rows: Sequence[LateRow]) -> None:
         """Say once of each session that it holds rows for long."""

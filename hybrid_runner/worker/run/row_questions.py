@@ -8,9 +8,9 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 
-from hybrid_runner.errors import RunnerError
+from hybrid_runner.errors import RowLocked, RunnerError
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.outcomes import RowUnread
+from hybrid_runner.model.outcomes import Refused, RowUnread
 from hybrid_runner.model.sources import ShownRow
 from hybrid_runner.policy.refused_rows import Fault, fault_of
 from hybrid_runner.storage import source_calls
@@ -24,9 +24,11 @@ _MOST_BYTES = 8 * 1024 * 1024
 """Bytes of rows that come with one answer."""
 _MOST_REFUSED = 3
 """Once so many rows were refused alone, and none was taken, the rest of the batch is not tried."""
+_RUN = ("written", "kept", "locked", "refused", "undone")
+"""What was done with the rows of jobs that run."""
 
-Answer = ShownRow | RowUnread | None
-"""None: the job is no longer this claim's."""
+Answer = ShownRow | RowUnread | Refused | None
+"""Refused: the row can never be read. None: the job is no longer this claim's."""
 
 
 class RowQuestions:
@@ -51,6 +53,68 @@ class RowQuestions:
         return answers
 
     async def _ask(self, batch: Sequence[Claim], answers: dict[int, Answer]) -> None:
+        """Shown first, and read then: what is read is what was shown, or newer."""
+        await self._show_all(batch, answers)
+        sizes = {claim.id: size_at_door(claim.payload) for claim in batch}
+        unread = dict[str, ShownRow]()
+        for claim in batch:
+            answer = answers.get(claim.id)
+            if not isinstance(answer, ShownRow) or answer.outcome not in _RUN:
+                continue
+            if (size := sizes[claim.id]) is not None:
+                answers[claim.id] = answer._replace(size=size)
+            elif claim.row_key is not None:
+                unread[claim.row_key] = answer
+        answers |= await self._read(unread)
+
+    async def _read(self, shown: dict[str, ShownRow]) -> dict[int, Answer]:
+        """A row that cannot be read is found by halves, and its job fails; where the whole table
+        cannot be read, its jobs wait.
+        """
+        answers, parts = dict[int, Answer](), deque([list(shown)] if shown else [])
+        while parts:
+            part = parts.popleft()
+            try:
+                rows = await self._rows_of(part)
+            except RunnerError as error:
+                if fault_of(error) is Fault.OUTAGE:
+                    raise
+                cause = await self._fault_of_table(error, is_alone=len(part) == 1)
+                if cause is not None:
+                    why = RowUnread(f"rows cannot be read of {shown[part[0]].table}: {cause}")
+                    left = [key for one in (part, *parts) for key in one]
+                    self._note_unread(why)
+                    return answers | {shown[key].job_id: why for key in left}
+                if len(part) > 1:
+                    middle = len(part) // 2
+                    parts.extendleft((part[middle:], part[:middle]))
+                else:
+                    answers[shown[part[0]].job_id] = Refused(
+                        "PayloadUnreadable",
+                        f"its row of {shown[part[0]].table} cannot be read: {error}",
+                    )
+                continue
+            self._note_read()
+            for key in part:
+                payload, size = rows.get(key, (None, None))
+                of = shown[key]._replace(payload=payload, size=size)
+                answers[of.job_id] = of if key in rows else of._replace(outcome="gone")
+        return answers
+
+    async def _rows_of(self, keys: Sequence[str]) -> dict[str, tuple[str | None, int]]:
+        return await source_calls.read_rows(self._connection, self._source, keys, _MOST_BYTES)
+
+    async def _fault_of_table(self, error: RunnerError, *, is_alone: bool) -> RunnerError | None:
+        """Why no row of the table can be read now; None: one of these rows is at fault."""
+        try:
+            await self._rows_of([])
+        except RunnerError as now:
+            if fault_of(now) is Fault.OUTAGE:
+                raise
+            return now
+        return error if is_alone and isinstance(error, RowLocked) else None
+
+    async def _show_all(self, batch: Sequence[Claim], answers: dict[int, Answer]) -> None:
         """What Postgres refuses of a batch is found by halves."""
         parts, refused = deque([batch]), 0
         while parts and refused < _MOST_REFUSED:
@@ -71,21 +135,15 @@ class RowQuestions:
     async def _show(self, part: Sequence[Claim]) -> dict[int, Answer]:
         try:
             shown = await source_calls.show_claims(
-                self._connection, [(claim.id, claim.number) for claim in part], _MOST_BYTES
+                self._connection, [(claim.id, claim.number) for claim in part]
             )
-            unread = [each.job_id for each in shown.values() if each.size is None and each.is_late]
-            why = await source_calls.why_late(self._connection, unread) if unread else ""
         except RunnerError as error:
             if fault_of(error) is Fault.OUTAGE:
                 raise
             cause = RowUnread(f"rows cannot be read of source {self._source}: {error}")
             return {claim.id: cause for claim in part}
         answers: dict[int, Answer] = dict.fromkeys((claim.id for claim in part), None)
-        answers.update(shown)
-        if not unread:
-            return answers
-        cause = RowUnread(f"rows cannot be read of {why or f'source {self._source}'}")
-        return answers | dict.fromkeys(unread, cause)
+        return answers | shown
 
     def _note_read(self) -> None:
         if self._is_unreadable:
@@ -106,5 +164,12 @@ class RowQuestions:
             )
 
 
+def size_at_door(payload: str | None) -> int | None:
+    """Of a row that was too large when its job was stored, whose payload is its size."""
+    return int(payload) if payload is not None and payload.isdecimal() else None
+
+
 def _is_refused(answer: Answer) -> bool:
-    return answer is not None and (isinstance(answer, RowUnread) or answer.outcome == "refused")
+    return isinstance(answer, RowUnread) or (
+        isinstance(answer, ShownRow) and answer.outcome == "refused"
+    )

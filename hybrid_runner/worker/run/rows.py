@@ -85,7 +85,7 @@ class Rows:
             answer = await answered
             if answer is None:
                 return Stopped.ROW_GONE
-            if isinstance(answer, RowUnread):
+            if isinstance(answer, (RowUnread, Refused)):
                 return answer
             if answer.outcome == "held":
                 await asyncio.sleep(_LOCKED_PAUSE)

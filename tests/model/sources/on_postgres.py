@@ -19,6 +19,7 @@ from hybrid_runner.model.jobs import State
 from hybrid_runner.model.settlements import Finished
 from hybrid_runner.storage import claim_calls, row_calls, source_calls
 from hybrid_runner.storage.connections.connection import Connection
+from tests.support.attached import read_row
 from tests.support.waiting import until
 
 KINDS = claim_calls.Kinds([claim_calls.KindLimits("audit", 3, None)])
@@ -191,7 +192,9 @@ async def show(on: Connection, play: Play) -> None:
         if shown.outcome in ("unwanted", "gone"):
             play.read[unshown[job_id]] = None
         elif shown.outcome != "held":
-            play.read[unshown[job_id]] = orjson.loads(shown.payload or "")["website_url"]
+            row = unshown[job_id]
+            payload = await read_row(on, play.claims[row])
+            play.read[row] = orjson.loads(payload or "")["website_url"]
 
 
 async def finish(on: Connection, play: Play) -> None:
