@@ -5,7 +5,7 @@
 -- Again, it changes the passwords that are given. A login that was never given one lets nobody in by password.
 --
 -- LOGINS=shop makes shop_owner, shop_worker, shop_producer and shop_reader instead of jobs_owner and so on. Logins and roles belong to the
--- whole server: where it has several databases with jobs, give each a word of its own, so that nobody reads the jobs of another.
+-- whole server: where it has several databases with jobs, give each a word of its own, so that no login reads the jobs of another.
 -- KEEP_PUBLIC=yes lets everybody connect who could before; docs/security.md says what they can do then.
 \set ON_ERROR_STOP on
 \getenv owner_password OWNER_PASSWORD

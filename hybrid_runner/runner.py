@@ -160,7 +160,7 @@ class Runner(Declarations, JobCalls, SourceCalls, ScheduleCalls):
         from hybrid_runner.worker.worker import Worker  # noqa: PLC0415  # of use to nobody who only puts jobs in
 
         slots = slots_by_queue(self.registry, self.settings.work, queues)
-        self.registry.slots = slots
+        self.registry.slots |= slots
         return Worker(
             self.dsn,
             self.settings,

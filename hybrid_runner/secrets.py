@@ -1,12 +1,14 @@
 """The passwords and tokens that this process knows, which no stored, logged or exported text shows.
 
-Only the known values are replaced, as they are and as they stand in a DSN. A short one, or one that
-is also the name of the user or of the database, would be found by chance in other texts and stays.
+Only the known values are replaced, as they are and as they stand in a DSN; one of letters alone not
+within a longer word. A short one, or one that is also the name of the user or of the database,
+would be found by chance in other texts and stays.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from urllib.parse import unquote, unquote_plus, urlsplit
 
@@ -19,20 +21,23 @@ _HEADERS = (
     "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
 )
 
-_known: tuple[str, ...] = ()
+_known: frozenset[str] = frozenset()
+_pattern: re.Pattern[str] | None = None
 
 
 def learn(*secrets: str | None) -> None:
     """Replace these values from now on."""
-    global _known  # noqa: PLW0603  # of the process, as its environment is
+    global _known, _pattern  # noqa: PLW0603  # of the process, as its environment is
     found = {secret for secret in secrets if secret is not None and len(secret) >= SHORTEST}
-    if not found.issubset(_known):
-        _known = tuple(sorted(found.union(_known), key=len, reverse=True))
+    if not found <= _known:
+        _known |= found
+        longest_first = sorted(_known, key=len, reverse=True)
+        _pattern = re.compile("|".join(map(_expression, longest_first)))
 
 
 def learn_password(password: str | None, *names: str) -> None:
     """Replace the password of a session from now on, unless it is one of the public names."""
-    learn(password if password not in names else None)
+    learn(password if password not in (*names, "postgres") else None)
 
 
 def learn_dsn(*dsns: str | None) -> None:
@@ -55,14 +60,16 @@ def learn_environment() -> None:
 
 def known() -> tuple[str, ...]:
     """Return the secrets, for a child process to learn."""
-    return _known
+    return tuple(_known)
 
 
 def hide(text: str) -> str:
     """Return the text without the known secrets."""
-    for secret in _known:
-        text = text.replace(secret, HIDDEN)
-    return text
+    return text if _pattern is None else _pattern.sub(HIDDEN, text)
+
+
+def _expression(secret: str) -> str:
+    return rf"\b{secret}\b" if secret.isalpha() else re.escape(secret)
 
 
 def _passwords(dsn: str) -> Iterator[tuple[str, tuple[str, str]]]:

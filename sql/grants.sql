@@ -1,6 +1,6 @@
 -- grants: who may do what; run after every migration, changes nothing the second time.
--- Roles belong to the whole server: deploy/roles.sql makes them, and what is not there is granted
--- nothing. Where nobody else can log in, as in an embedded server, they are not missed.
+-- Roles belong to the whole server: deploy/roles.sql makes them, and a missing one is granted
+-- nothing. No notice says so where no other login exists, as in an embedded server.
 DO $$
 DECLARE
     role text;

@@ -833,7 +833,7 @@ BEGIN
                 turn := earliest + make_interval(mins => far);
             END IF;
         ELSE
-            -- Not what it shows then: it may jump in between.
+            -- One minute on the wall clock: a minute of time may pass a skipped hour.
             clock := date_trunc('minute', timezone(zone, last)) + interval '1 minute';
         END IF;
         LOOP

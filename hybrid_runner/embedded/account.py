@@ -1,4 +1,5 @@
-"""The user that Postgres runs as, since it refuses to run as root, and the end that it comes to.
+"""The user that Postgres runs as, since it refuses root, and the signal that ends it with its
+parent.
 
 The standard library only, and for a child process that is about to exec.
 """

@@ -77,7 +77,7 @@ class WorkerCame:
     """A worker of this queue has started. The others ask by a heartbeat which kinds it knows."""
 
     FORM: ClassVar = "here ID"
-    FORGED: ClassVar = "A heartbeat, every two seconds at most."
+    FORGED: ClassVar = "A heartbeat, ten at once at most, then one every two seconds."
     worker_id: str
 
     @property
@@ -90,7 +90,7 @@ class WorkerLeft:
     """A worker of this queue ends. The others ask by a heartbeat who is left."""
 
     FORM: ClassVar = "gone ID"
-    FORGED: ClassVar = "A heartbeat, every two seconds at most."
+    FORGED: ClassVar = "A heartbeat, ten at once at most, then one every two seconds."
     worker_id: str
 
     @property
@@ -127,7 +127,7 @@ class CancelAsked:
     """
 
     FORM: ClassVar = "cancel ID"
-    FORGED: ClassVar = "A heartbeat, every two seconds at most."
+    FORGED: ClassVar = "A heartbeat, ten at once at most, then one every two seconds."
     job_id: int
 
     @property
@@ -274,7 +274,7 @@ class SourcesChanged:
     """
 
     FORM: ClassVar = "sources"
-    FORGED: ClassVar = "A heartbeat, every two seconds at most."
+    FORGED: ClassVar = "A heartbeat, ten at once at most, then one every two seconds."
     text: ClassVar[str] = "sources"
 
 

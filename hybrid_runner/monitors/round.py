@@ -55,8 +55,8 @@ _MOST_STOPPED: Final = 1000
 _LONGEST: Final = 60.0
 """Seconds in which a run begins polls."""
 _EVERY: Final = 5.0
-"""Seconds after which what was found so far is stored, while others are still polled. Where nothing
-was but time-outs, the round goes on if it is among those of which so many may.
+"""Seconds after which what was found so far is stored, while others are still polled. A round in
+which only time-outs came in this time hangs: it goes on while at most half of the slots hang.
 """
 
 
@@ -71,11 +71,11 @@ class Rounds:
     keeps_polls: bool
     memory: Memory = field(default_factory=Memory)
     hanging: set[int] = field(default_factory=set)
-    """The jobs of rounds that have waited in vain for a while, and go on."""
+    """Job ids of rounds that hang and go on."""
 
     def may_hang(self, job_id: int, slots: int) -> bool:
-        """Half of the slots of a worker are for such rounds, and the others for hosts that answer:
-        services that hang keep no other from being polled.
+        """Return whether one more round that hangs may go on: at most half of the slots, so that
+        hosts that answer are polled beside them, and one in any case.
         """
         self.hanging.add(job_id)
         return len(self.hanging) <= max(1, slots // 2)
@@ -208,16 +208,15 @@ class Round:
                 is_hanging = all(each.polled.failure == "timeout" for each in some)
                 if is_hanging and not self._rounds.may_hang(self._job.id, self._slots):
                     break
-            else:
-                polling.result()
         finally:
             self._rounds.hanging.discard(self._job.id)
             if not polling.done():
                 polling.cancel()
                 await asyncio.wait([polling])
-        if polling.cancelled():
-            for service in [*left.values()]:
-                take_down(service, Polled(service.id, service.url, 0, is_put_off=True))
+        if not polling.cancelled():
+            polling.result()
+        for service in [*left.values()]:
+            take_down(service, Polled(service.id, service.url, 0, is_put_off=True))
         return await self._record(await self._decide(found), [], is_last=is_last)
 
     async def _decide(self, found: Sequence[_Found]) -> _Decided:

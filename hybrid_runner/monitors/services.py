@@ -133,7 +133,7 @@ def columns_of(options: AnyMapping[str, Any]) -> dict[str, Any]:
 
 
 def check_columns(columns: AnyMapping[str, Any]) -> None:
-    """ConfigurationError in one line when a round could not use what is to be stored."""
+    """Raise ConfigurationError if a round could not use these columns."""
     for column, check in _CHECKS.items():
         if columns.get(column) is not None:
             check(columns[column])

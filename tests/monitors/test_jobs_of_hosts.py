@@ -93,7 +93,9 @@ async def test_a_round_that_was_taken_away_stores_nothing(
         return raised[-1]
 
     monkeypatch.setattr("hybrid_runner.monitors.round.StaleClaim", stale)
-    async with fakes, polling(monitors_dsn):
+    app, _ = app_of(monitors_dsn)
+    app.use(heartbeat="1m")  # a heartbeat would stop the attempt before it writes
+    async with fakes, working(app):
         await store(monitored, fakes, "orders")
         await asyncio.wait_for(taken_away.wait(), 120)
         await until(lambda: raised)

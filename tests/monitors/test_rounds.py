@@ -48,6 +48,16 @@ async def test_a_service_that_is_inserted_by_plain_sql_is_polled_at_once(
     assert sorted(started) == ["mail", "orders", "stock"]
 
 
+async def test_monitors_poll_beside_a_second_worker_of_their_runner(
+    monitors_dsn: str, monitored: Connection
+) -> None:
+    app, _ = app_of(monitors_dsn)
+    fakes = FakeServices([FakeService("orders")])
+    async with fakes, app, app.worker({"monitors": 2}), app.worker({"default": 2}):
+        await store(monitored, fakes, "orders")
+        await until_fetched(monitored, POLLED, 1)
+
+
 async def test_what_an_editor_has_not_committed_is_not_polled_and_holds_nobody_up(
     monitors_dsn: str, monitored: Connection
 ) -> None:

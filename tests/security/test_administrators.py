@@ -1,4 +1,4 @@
-"""Who works on jobs is no administrator of the server, nor the owner of the schema."""
+"""A worker's login is no administrator of the server, nor the owner of the schema."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ LAYOUTS = [JsonLines(), ConsoleLines(colours=False)]
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "_known", ())
+    monkeypatch.setattr(secrets, "_known", frozenset())
+    monkeypatch.setattr(secrets, "_pattern", None)
     secrets.learn_dsn(DSN)
 
 

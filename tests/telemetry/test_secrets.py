@@ -35,7 +35,8 @@ DSN = f"postgresql://me:{ENCODED}@db.example:5432/jobs"
 
 @pytest.fixture(autouse=True)
 def _none_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "_known", ())
+    monkeypatch.setattr(secrets, "_known", frozenset())
+    monkeypatch.setattr(secrets, "_pattern", None)
 
 
 def with_login(dsn: str, login: str) -> str:
@@ -160,6 +161,11 @@ def test_password_is_hidden_as_it_is_and_as_its_dsn_has_it(dsn: str) -> None:
     Settings.load({}, listen_dsn=dsn)
     assert leaks(hide(f"{PASSWORD} {ENCODED} {dsn}")) == []
     assert hide("me at db.example:5432 of jobs") == "me at db.example:5432 of jobs"
+
+
+def test_password_within_a_longer_word_stays() -> None:
+    secrets.learn_dsn("postgresql://app:python@db/jobs")
+    assert hide("in cpython3: python, 'python', pw=python") == "in cpython3: ***, '***', pw=***"
 
 
 def test_password_that_is_short_or_a_public_name_stays() -> None:

@@ -49,7 +49,7 @@ def configure(parser: Parser) -> None:
         " --running processing --completed completed --failed failed --worker-id"
         " processing_worker_id. Once, as a migration would; again makes everything anew. It needs"
         " the rights of the table's owner and of hybrid_runner's, and is not for superusers, unless"
-        " the owner is one. A lock that somebody holds is"
+        " the owner is one. A held lock is"
         " waited for, two seconds at a time."
     )
     parser.add_argument(

@@ -90,17 +90,17 @@ PHASES: Final = ContextVar[Phases]("phases of the request")
 
 
 class _Receiver(ResponseHandler):
-    """The end of a connection, after TLS: counts what comes, and cuts it off beyond the budget."""
+    """A connection that counts received bytes, after TLS, and closes beyond the budget."""
 
     _left = BUDGET
 
     def set_response_params(self, **params: Any) -> None:
-        """Begin another request."""
+        """Give the next request of this connection a budget of its own."""
         self._left = BUDGET
         super().set_response_params(**params)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """Take a head."""
+        """Charge for a response head."""
         self._left -= _HEAD
         super().feed_data(data, size)
 

@@ -1,6 +1,6 @@
 -- check_service: the trigger on services that refuses in one line, naming the column, what cannot
--- be polled. Of a row that is changed, the columns that are. What is in mapping, expect and headers
--- is for the round to read: it says so of this service alone.
+-- be polled. Of a changed row, the changed columns. The contents of mapping, expect and headers are
+-- read by the round, which reports a fault as that of this service alone.
 CREATE OR REPLACE FUNCTION hybrid_monitors.check_service() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET jit = off
