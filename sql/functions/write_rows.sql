@@ -55,8 +55,8 @@ BEGIN
         outcomes := array_fill('locked'::text, ARRAY[cardinality(ids)]);
         why := CASE
             WHEN is_outranked
-                THEN 'a superuser runs no code of the table''s owner: let a worker with a login of its own write it'
-            ELSE 'it was left to the next turn of a worker'
+                THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser'
+            ELSE 'a worker writes it later'
         END;
         -- The number of a subtransaction is above all that are in use, here and in other sessions.
         BEGIN
@@ -77,11 +77,6 @@ BEGIN
             USING write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued,
                 write_rows.retries, write_rows.workers, write_rows.started, write_rows.finished,
                 write_rows.results, write_rows.errors, unshown, write_rows.withdrawn, write_rows.is_checked;
-            -- A trigger of the table may have set a path for the session, and not for itself alone.
-            IF current_setting('hybrid_runner.session', true) = 'own' THEN
-                EXECUTE 'RESET search_path';
-            END IF;
-            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
         EXCEPTION
             WHEN OTHERS THEN
                 why := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
