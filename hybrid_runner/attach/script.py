@@ -27,7 +27,8 @@ DO $still_ours$ BEGIN
         RAISE EXCEPTION 'somebody else has attached the table meanwhile: print this script again';
     END IF;
     IF hybrid_runner.outranks_owner({number}) THEN
-        RAISE EXCEPTION 'a superuser runs no code of the table''s owner: run this as %', {runner_owner};
+        RAISE EXCEPTION 'a superuser runs no code of the table''s owner: run this as %',
+            {runner_owner};
     END IF;
 END $still_ours$"""
 _BACKFILL = """\

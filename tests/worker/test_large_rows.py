@@ -98,7 +98,8 @@ CREATE OR REPLACE FUNCTION public.printed(public.odd) RETURNS json LANGUAGE plpg
     $$ BEGIN RAISE EXCEPTION 'not now' USING ERRCODE = '{}'; END $$
 """
 MENDED = """
-CREATE OR REPLACE FUNCTION public.printed(public.odd) RETURNS json LANGUAGE sql AS 'SELECT ''1''::json'
+CREATE OR REPLACE FUNCTION public.printed(public.odd) RETURNS json LANGUAGE sql AS
+    $$ SELECT '1'::json $$
 """
 WAITING = (
     "SELECT count(*) FROM hybrid_runner.jobs"

@@ -11,8 +11,8 @@ ROWS_SHOWN = counter(
     "{row}",
     ("table", "outcome"),
     "Rows that were to show that their jobs run, by what came of it: written; locked (a"
-    " session holds it, or it is left to another worker), refused by Postgres or undone by a trigger"
-    " of the table, which are written later; unwanted or gone, so that the job was cancelled.",
+    " session holds it, or it is left to another worker), refused by Postgres or undone by a"
+    " trigger, which are written later; unwanted or gone, so that the job was cancelled.",
     "D3",
 )
 ROW_CHANGES = counter(

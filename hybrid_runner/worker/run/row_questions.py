@@ -27,6 +27,8 @@ _MOST_REFUSED = 3
 _RUN = ("written", "kept", "locked", "refused", "undone")
 """Outcomes after which the job runs."""
 
+_OF_ROW = (Fault.UNREADABLE_ROW, Fault.UNFIT_ROW)
+
 Answer = ShownRow | RowUnread | Refused | None
 """Refused: the row can never be read. None: the job is no longer this claim's."""
 
@@ -82,37 +84,41 @@ class RowQuestions:
         """Fail the jobs of rows whose data is at fault, and of those that are refused while others
         are read. Where none is read, and where a statement may work later, jobs wait.
         """
-        answers, refused = dict[int, Answer](), dict[str, RunnerError]()
+        answers, refused = dict[int, Answer](), dict[int, RunnerError]()
         is_readable = False
         for key, row in shown.items():
-            try:
-                read = await self._rows_of({key: row})
-            except RunnerError as error:
-                match fault_of(error):
-                    case Fault.OUTAGE:
-                        raise
-                    case Fault.UNREADABLE_ROW | Fault.UNFIT_ROW:
-                        answers[row.job_id] = _unreadable(row, error)
-                    case Fault.STATEMENT | Fault.UNKNOWN:
-                        refused[key] = error
+            answer = await self._read_one(key, row)
+            if isinstance(answer, RunnerError):
+                refused[row.job_id] = answer
             else:
-                answers |= read
-                is_readable = is_readable or _is_found(read[row.job_id])
+                answers[row.job_id] = answer
+            is_readable = is_readable or _is_found(answers.get(row.job_id))
             if len(refused) == _MOST_REFUSED and not is_readable:
                 break
-        for key, refusal in refused.items():
-            if is_readable and not isinstance(refusal, DatabaseUnavailable):
-                answers[shown[key].job_id] = _unreadable(shown[key], refusal)
         if is_readable:
             self._note_read()
-        if refused:
-            key, refusal = next(iter(refused.items()))
-            why = RowUnread(f"rows cannot be read of {shown[key].table}: {refusal}")
-            for row in shown.values():
-                answers.setdefault(row.job_id, why)
-            if not is_readable:
-                self._note_unread(why)
+        for row in shown.values():
+            if row.job_id not in answers:
+                error = refused.get(row.job_id) or next(iter(refused.values()))
+                answers[row.job_id] = self._refusal(row, error, is_readable=is_readable)
         return answers
+
+    def _refusal(self, row: ShownRow, error: RunnerError, *, is_readable: bool) -> Answer:
+        if is_readable and not isinstance(error, DatabaseUnavailable):
+            return _unreadable(row, error)
+        waits = RowUnread(f"rows cannot be read of {row.table}: {error}")
+        if not is_readable:
+            self._note_unread(waits)
+        return waits
+
+    async def _read_one(self, key: str, row: ShownRow) -> Answer | RunnerError:
+        try:
+            return (await self._rows_of({key: row}))[row.job_id]
+        except RunnerError as error:
+            fault = fault_of(error)
+            if fault is Fault.OUTAGE:
+                raise
+            return _unreadable(row, error) if fault in _OF_ROW else error
 
     async def _rows_of(self, shown: dict[str, ShownRow]) -> dict[int, Answer]:
         rows = await source_calls.read_rows(
