@@ -114,8 +114,8 @@ def _unfinished(view: SourceView, left: LeftOfSource) -> str:
         what = f"jobs are left that other transactions hold: {left.jobs}"
         remedy = "detach again once those have ended"
     elif left.has_worker:
-        what = f"rows do not show yet what became of their jobs: {left.late}"
-        remedy = "detach again once the transactions that hold them have ended"
+        what = f"rows do not show yet what became of their jobs: {left.late} ({left.why})"
+        remedy = "detach again once a worker has written them"
     else:
         what = f"rows do not show yet what became of their jobs: {left.late}"
         remedy = "no worker is there to write them: start one, and detach again"

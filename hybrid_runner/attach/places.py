@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from hybrid_runner.attach import keys, written
 from hybrid_runner.attach.quoting import identifier, literal
-from hybrid_runner.model.sources import LARGEST_ROW, Expression, Source
+from hybrid_runner.model.sources import Expression, Source
 
 _FROM, _UNTIL = "'1970-01-01 00:00:00+00'", "'9998-12-31 00:00:00+00'"
 _COMPARED_AS_THEY_ARE = {"text", "varchar", "bpchar", "enum"}
@@ -102,13 +102,6 @@ def _payload(source: Source, alias: str) -> str:
     return f"jsonb_build_object({pairs})"
 
 
-def _payload_at_door(source: Source, alias: str) -> str:
-    """The same, or the size of a row that is too large: its job fails without reading it."""
-    size = f"SELECT octet_length({_fresh(source, alias)}) AS size OFFSET 0"
-    carried = f"CASE WHEN size <= {LARGEST_ROW} THEN {_payload(source, alias)}"
-    return f"(SELECT {carried} ELSE to_jsonb(size) END FROM ({size}) AS printed)"  # noqa: S608 - quoted names
-
-
 def _fresh(source: Source, alias: str) -> str:
     """The row as the handler is given it: JSON as text, since jsonb would have to be printed."""
     if source.payload is not None:
@@ -118,7 +111,7 @@ def _fresh(source: Source, alias: str) -> str:
 
 
 def _is_untouched(source: Source, xmin: str) -> str:  # noqa: ARG001  # as the others
-    """Whether the row is as it was noted: of this transaction, or of one before that."""
+    """Return SQL that is true while the row is unchanged since it was noted."""
     before = f"age({xmin}) > age(substr(a.unshown, 2)::xid)"
     exactly = f"coalesce(a.unshown = {xmin}::text, false)"
     return f"CASE WHEN starts_with(a.unshown, '<') THEN {before} ELSE {exactly} END"
@@ -129,7 +122,7 @@ def _shows(source: Source, word: str) -> str:
 
 
 def _shows_to(source: Source, word: str, seen: str) -> str:
-    """What a row shows to those who write it: a word that a trigger made of ours is like ours."""
+    """Return SQL for the state a writer sees; a status changed by a trigger counts as running."""
     made = f"CASE WHEN a.unshown = {seen} THEN 'other' END"
     return f"coalesce(nullif({_shows(source, word)}, {made}), 'running')"
 
@@ -199,7 +192,6 @@ _OF_ROW: dict[str, Callable[..., str]] = {
     "priority": _priority,
     "run_at": _run_at,
     "payload": _payload,
-    "payload_at_door": _payload_at_door,
     "fresh": _fresh,
     "stale_at": _stale_at,
     "warn": _warn,

@@ -18,16 +18,6 @@ BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL standard_conforming_strings = on;
 SET LOCAL client_min_messages = warning;
 """
-_NO_SUPERUSER = """\
-DO $no_superuser$ BEGIN
-    IF EXISTS (
-        SELECT FROM pg_roles AS s
-        WHERE s.rolsuper AND pg_has_role(session_user, s.oid, 'MEMBER')
-            AND NOT pg_has_role({owner}::name, s.oid, 'MEMBER')
-    ) THEN
-        RAISE EXCEPTION 'nothing of the table''s owner may run as a superuser: log in as another';
-    END IF;
-END $no_superuser$"""
 _STILL_OURS = """\
 DO $still_ours$ BEGIN
     IF NOT EXISTS (
@@ -35,6 +25,10 @@ DO $still_ours$ BEGIN
         WHERE id = {number} AND relation = {table}::regclass AND kind = {kind}
     ) THEN
         RAISE EXCEPTION 'somebody else has attached the table meanwhile: print this script again';
+    END IF;
+    IF hybrid_runner.outranks_owner({number}) THEN
+        RAISE EXCEPTION 'a superuser runs no code of the table''s owner: run this as %',
+            {runner_owner};
     END IF;
 END $still_ours$"""
 _BACKFILL = """\
@@ -76,9 +70,13 @@ def attaching_script(
     values = [str(record.number), *map(_literal, record[1:])]
     steps = [
         script("begin").strip().rstrip(";"),
-        _NO_SUPERUSER.format(owner=literal(record.owner)),
         with_literals(query("record_source"), values),
-        _STILL_OURS.format(number=record.number, table=named, kind=literal(record.kind)),
+        _STILL_OURS.format(
+            number=record.number,
+            table=named,
+            kind=literal(record.kind),
+            runner_owner=literal(runner_owner),
+        ),
         *statements,
     ]
     head = _HEAD.format(

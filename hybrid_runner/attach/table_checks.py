@@ -89,7 +89,7 @@ def check_rights(head: TableHead, *, trust_owner: bool, for_script: bool) -> Non
     name, owner, role = head.full_name, readable(head.owner), readable(head.role)
     runner = readable(head.runner_owner)
     if (head.is_asked_by_superuser or head.runner_is_superuser) and not for_script:
-        raise ConfigurationError(_above_owner(name, owner, role, runner, head))
+        raise ConfigurationError(_above_owner(name, owner, runner, head))
     if not (head.may_act_as_runner_owner or for_script):
         raise ConfigurationError(_cannot_act_as_runner(head.role, head.runner_owner))
     if not (head.may_act_as_owner or for_script):
@@ -110,7 +110,7 @@ def check_rights(head: TableHead, *, trust_owner: bool, for_script: bool) -> Non
         )
 
 
-def _above_owner(name: str, owner: str, role: str, runner: str, head: TableHead) -> str:
+def _above_owner(name: str, owner: str, runner: str, head: TableHead) -> str:
     if head.runner_is_superuser:
         return (
             f"{name} belongs to {owner}, and hybrid_runner to {runner}, who is a superuser or can"
@@ -118,9 +118,8 @@ def _above_owner(name: str, owner: str, role: str, runner: str, head: TableHead)
             " attach as that"
         )
     return (
-        f"{role} is a superuser or can become one, and nothing of {owner}, who owns {name}, is to"
-        f" run as such: attach as {runner}, after GRANT {owner} TO {runner}, or have {runner} run"
-        " what --sql prints"
+        f"a superuser cannot attach {name}, which belongs to {owner}: attach as {runner}, after"
+        f" GRANT {owner} TO {runner}, or have {runner} run what --sql prints"
     )
 
 

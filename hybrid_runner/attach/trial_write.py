@@ -11,8 +11,8 @@ _WHY = {"undone": "a trigger of the table undoes it", "refused": "Postgres refus
 
 
 async def notes_of_trial(connection: Connection, source: Source) -> tuple[str, ...]:
-    """One line if a wanted row cannot be given the running word. The last thing to do in the
-    transaction, which this may break.
+    """Return a note if a wanted row cannot be set to running. Call it last: it may abort the
+    transaction.
     """
     try:
         outcome = await try_row(connection, source.number)

@@ -57,9 +57,9 @@ class TableHead(NamedTuple):
     role: str
     """Who asks."""
     is_asked_by_superuser: bool
-    """Who asks is a superuser or can become one, and the table's owner cannot."""
+    """True if the session can become a superuser and the table's owner cannot."""
     runner_is_superuser: bool
-    """The same of the role that owns hybrid_runner."""
+    """True if the owner of hybrid_runner can become a superuser and the table's owner cannot."""
     search_path: str | None
     """What is set for the owner, or for the database."""
     owner_sees_all: bool

@@ -28,10 +28,8 @@ _TRANSIENT_CLASSES = ("08", "53", "57", "40")
 _LOCK_NOT_AVAILABLE = "55P03"
 _TRANSIENT_STATES = {"25006", "55006", _LOCK_NOT_AVAILABLE}
 _ENDED_CLASS = "08"
-_ENDED_STATES = {"57P01", "57P02", "57P05", "25P03", "25P04", "26000"}
-"""An administrator, a crash or a time-out ended the session, or somebody's trigger said DEALLOCATE
-ALL in it: what was prepared there is gone, and only another session has it again.
-"""
+_ENDED_STATES = {"57P01", "57P02", "57P05", "25P03", "25P04"}
+"""An administrator, a crash or a time-out ended the session."""
 _ABORTED_CLASS = "40"
 _ABORTED_STATES = {"53200", "57014"}
 """Out of memory, and a statement that took too long or was cancelled by an administrator."""

@@ -20,9 +20,7 @@ async def show_claims(on: Fetches, claims: Sequence[tuple[int, int]]) -> dict[in
 async def read_rows(
     on: Fetches, source: int, keys: Sequence[str], most_bytes: int
 ) -> dict[str, tuple[str | None, int]]:
-    """Rows of an attached table as JSON and their sizes, by key; the text of those alone that are
-    not too large, until they are so many bytes together.
-    """
+    """Return sizes of rows, and their JSON up to `most_bytes` together."""
     rows = await fetch(on, "read_rows", source, keys, most_bytes)
     return {row["row_key"]: (row["payload"], row["size"]) for row in rows}
 

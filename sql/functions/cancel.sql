@@ -1,6 +1,6 @@
 -- cancel: end a queued job, ask a running one to stop; says cancelled, requested, finished or
 -- unknown. by_row: its row of an attached table asks for it; else a worker writes that row later,
--- so that none of its owner's code runs in the session of who calls this.
+-- so that none of its owner's code runs in the caller's session.
 CREATE OR REPLACE FUNCTION hybrid_runner.cancel(
     id bigint, reason text DEFAULT NULL, by_row boolean DEFAULT false
 ) RETURNS text

@@ -1,5 +1,5 @@
--- outranks_owner: whether this session is a superuser's, or can become one's, and the owner of an
--- attached table cannot: no code of that owner runs in it, neither triggers nor policies nor casts.
+-- outranks_owner: true if session_user can become a superuser and the table's owner cannot: no code
+-- of that owner runs in the session, neither triggers nor policies nor casts.
 CREATE OR REPLACE FUNCTION hybrid_runner.outranks_owner(source integer) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$

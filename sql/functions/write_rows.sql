@@ -28,6 +28,7 @@ DECLARE
     seens text[];
     ids bigint[];
     why text := 'somebody holds the row';
+    newest text;
     is_news boolean;
     is_outranked boolean;
 BEGIN
@@ -54,8 +55,16 @@ BEGIN
         outcomes := array_fill('locked'::text, ARRAY[cardinality(ids)]);
         why := CASE
             WHEN is_outranked
-                THEN 'a superuser runs no code of the table''s owner: let a worker with a login of its own write it'
-            ELSE 'it was left to the next turn of a worker'
+                THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser'
+            ELSE 'a worker writes it later'
+        END;
+        -- The number of a subtransaction is above all that are in use, here and in other sessions.
+        BEGIN
+            INSERT INTO hybrid_runner.late_rows (source, row_key, why) VALUES (0, pg_backend_pid(), '')
+            RETURNING xmin::text INTO newest;
+            RAISE 'rolled back';
+        EXCEPTION
+            WHEN raise_exception THEN NULL;
         END;
     ELSE
         BEGIN
@@ -68,11 +77,6 @@ BEGIN
             USING write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued,
                 write_rows.retries, write_rows.workers, write_rows.started, write_rows.finished,
                 write_rows.results, write_rows.errors, unshown, write_rows.withdrawn, write_rows.is_checked;
-            -- A trigger of the table may have set a path for the session, and not for itself alone.
-            IF current_setting('hybrid_runner.session', true) = 'own' THEN
-                EXECUTE 'RESET search_path';
-            END IF;
-            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
         EXCEPTION
             WHEN OTHERS THEN
                 why := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
@@ -106,14 +110,13 @@ BEGIN
                 CASE
                     WHEN o.outcome = 'undone' THEN o.seen
                     WHEN is_checked THEN NULL
-                    WHEN put_off AND a.state = 'retried' THEN '<' || n.xid
+                    WHEN put_off AND a.state = 'retried' THEN '<' || newest
                     WHEN a.state IN ('running', 'retried') OR a.was_queued THEN o.seen
                 END,
-                CASE WHEN put_off AND a.was_queued THEN n.xid END
+                CASE WHEN put_off AND a.was_queued THEN newest END
             FROM unnest(write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued)
                 AS a (id, key, state, was_queued)
             JOIN unnest(ids, outcomes, seens) AS o (id, outcome, seen) ON o.id = a.id
-            CROSS JOIN (SELECT greatest(pg_current_xact_id(), pg_snapshot_xmax(pg_current_snapshot()))::xid::text) AS n (xid)
             WHERE o.outcome IN ('locked', 'refused', 'undone') AND a.state <> 'beat'
             ORDER BY a.key COLLATE "C"
             ON CONFLICT ON CONSTRAINT late_rows_pkey DO UPDATE SET

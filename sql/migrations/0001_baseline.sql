@@ -428,9 +428,9 @@ CREATE TABLE hybrid_runner.late_rows (
     is_refused boolean NOT NULL DEFAULT false,
     -- The row's xmin, as it was read when it could not be shown as running: while the row has the
     -- same, nobody has asked for it anew. NULL: the row showed it. Begins with '<': the row was not
-    -- read, since its job was run again by hand; the first transaction that had not begun then.
+    -- read, since its job was run again by hand; a number above all transactions that had begun.
     seen text,
-    -- the first transaction that had not begun when the waiting job was cancelled by hand
+    -- a number above all transactions that had begun when the waiting job was cancelled by hand
     withdrawn text,
     tries integer NOT NULL DEFAULT 0,
     since timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -1,7 +1,7 @@
 -- describe_table: the table itself, who owns it, and what whoever asks may do with it.
 -- $1 int8 oid
--- odd: from 16 on a member may have been denied SET ROLE; before there is no such word. Who can
---   become a superuser that the table's owner cannot become is as good as one.
+-- odd: from 16 on a member may have been denied SET ROLE; before there is no such word. A role
+--   that can become a superuser counts as one.
 SELECT
     c.oid::int8 AS oid, n.nspname::text AS schema_name, c.relname::text AS name,
     c.oid::regclass::text AS full_name, c.relkind::text AS kind,

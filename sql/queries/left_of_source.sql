@@ -1,5 +1,6 @@
 -- left_of_source: what keeps a source from being detached: live jobs, one that runs and where, rows
---   that are to be written, whether a worker is there to do that, and rows that Postgres refuses.
+--   that are to be written, whether a worker is there to do that, rows that Postgres refuses, and
+--   why.
 -- $1 int4 source
 SELECT
     (SELECT count(*) FROM hybrid_runner.jobs AS j WHERE j.source = $1)::int4 AS jobs,
@@ -11,7 +12,9 @@ FROM (
     SELECT
         count(*) FILTER (WHERE NOT l.is_refused OR l.why LIKE '%(55P03)')::int4 AS late,
         count(*) FILTER (WHERE l.is_refused AND l.why NOT LIKE '%(55P03)')::int4 AS refused,
-        min(l.why) FILTER (WHERE l.is_refused AND l.why NOT LIKE '%(55P03)') AS why
+        coalesce(
+            min(l.why) FILTER (WHERE NOT l.is_refused OR l.why LIKE '%(55P03)'), min(l.why)
+        ) AS why
     FROM hybrid_runner.late_rows AS l WHERE l.source = $1
 ) AS l
 LEFT JOIN (

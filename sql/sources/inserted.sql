@@ -12,7 +12,7 @@ BEGIN
     WITH asked AS MATERIALIZED (
         SELECT
             <<row_key new>> AS row_key, <<priority new>> AS priority, <<run_at new>> AS run_at,
-            <<payload_at_door new>> AS payload
+            <<payload new>> AS payload
         FROM inserted AS new
         WHERE (<<condition new>>) AND <<key_fits new>>
     ),

@@ -12,7 +12,7 @@ BEGIN
     END IF;
     IF (<<condition new>>) AND <<key_fits new>> THEN
         INSERT INTO hybrid_runner.<<prefix>>_jobs (row_key, priority, run_at, payload)
-        VALUES (<<row_key new>>, <<priority new>>, <<run_at new>>, <<payload_at_door new>>)
+        VALUES (<<row_key new>>, <<priority new>>, <<run_at new>>, <<payload new>>)
         ON CONFLICT DO NOTHING;
         IF NOT FOUND AND (<<key_changed>>) THEN
             INSERT INTO hybrid_runner.<<prefix>>_changes (row_key, what)

@@ -135,7 +135,10 @@ BEGIN
         INTO ids, outcomes, words, seens
         FROM judged AS a
         LEFT JOIN updated AS u ON u.job_id = a.job_id;
-        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+            pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true),
+            pg_catalog.set_config('enable_seqscan', 'off', true),
+            pg_catalog.set_config('row_security', hides, true);
     END IF;
 
     -- A trigger that comes after the update may have written over it: what such a row shows by now

@@ -293,8 +293,8 @@ async def test_held_row_is_waited_for_and_written_by_a_worker(
             await app.detach("orders", wait=0)
         assert str(refusal.value) == (
             "public.orders is not detached yet: its triggers are gone, but rows do not show yet"
-            " what became of their jobs: 1; detach again once the transactions that hold them have"
-            " ended"
+            " what became of their jobs: 1 (somebody holds the row); detach again once a worker has"
+            " written them"
         )
         await holder.execute("COMMIT")
         assert (await detaching_it).notes == ()

@@ -85,6 +85,62 @@ async def test_row_held_since_before_its_job_was_cancelled_is_cancelled(
     await form.close()
 
 
+WRITES = {
+    "before": "{}",
+    "in a savepoint before": "SAVEPOINT one; {}; RELEASE one",
+    "in two savepoints before": "SAVEPOINT one; SAVEPOINT two; {}; RELEASE one",
+    "and a savepoint was opened": "{}; SAVEPOINT one",
+}
+UPDATE = "UPDATE public.audits SET website_url = 'b.example'"
+
+
+@pytest.mark.parametrize("is_inserted", [False, True])
+@pytest.mark.parametrize("writes", WRITES.values(), ids=WRITES)
+async def test_row_written_in_the_transaction_of_its_cancel_is_cancelled(
+    database: Connection, writes: str, is_inserted: bool
+) -> None:
+    if is_inserted:
+        await attach_audits(database)
+    else:
+        await queued(database)
+    async with database.transaction():
+        await database.execute(writes.format(INSERT if is_inserted else UPDATE))
+        job = await database.fetchval("SELECT id FROM hybrid_runner.jobs")
+        assert await database.fetchval(CANCEL, job) == "cancelled"
+    assert await write_late(database) == {"1": "written"}
+    assert await database.fetchval(STATUS) == "failed"
+    assert await database.fetchval(JOBS) == 0
+
+
+@pytest.mark.parametrize("writes", WRITES.values(), ids=WRITES)
+async def test_row_written_in_the_transaction_of_its_retry_runs_again(
+    database: Connection, writes: str
+) -> None:
+    job = await queued(database)
+    claims = await claimed(database)
+    await show(database, claims)
+    await finish(database, claims)
+    async with database.transaction():
+        await database.execute(writes.format(UPDATE))
+        assert await database.fetchval(RETRY, job) == "queued"
+    assert await show(database, await claimed(database, 2)) == ["written"]
+
+
+async def test_row_held_by_a_transaction_younger_than_that_of_the_cancel_is_cancelled(
+    database: Connection, dsn: str
+) -> None:
+    job = await queued(database)
+    form = await connect(dsn)
+    async with form.transaction():
+        async with database.transaction():
+            await database.fetchval("SELECT pg_current_xact_id()::text")
+            await form.execute(UPDATE)
+            await database.fetchval(CANCEL, job)
+        assert await write_late(database) == {"1": "locked"}
+    assert await write_late(database) == {"1": "written"}
+    await form.close()
+
+
 async def test_end_that_the_application_wrote_outlives_a_cancel(database: Connection) -> None:
     job = await queued(database)
     await database.execute("UPDATE public.audits SET status = 'completed'")

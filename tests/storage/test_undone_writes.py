@@ -95,6 +95,19 @@ async def test_row_that_an_after_trigger_sets_back_runs_once(database: Connectio
     assert await database.fetchval(STATUS) == "completed"
 
 
+async def test_row_that_an_after_trigger_moves_on_from_its_end_is_not_late(
+    database: Connection,
+) -> None:
+    """It is the application that goes on from there."""
+    await attach_audits(database)
+    on_end = AFTER.replace("'processing'", "'completed'").replace("'pending'", "'archived'")
+    await database.execute(TRIGGER.format(on_end, "AFTER"))
+    await database.execute(INSERT)
+    assert await runs(database, 1) == 1
+    assert await database.fetchval(STATUS) == "archived"
+    assert await late(database) == []
+
+
 async def test_other_rows_of_a_batch_are_written_beside_an_undone_one(
     database: Connection,
 ) -> None:

@@ -10,9 +10,9 @@ ROWS_SHOWN = counter(
     "rows_shown",
     "{row}",
     ("table", "outcome"),
-    "Rows that were to show that their jobs run, by what came of it: written, locked (somebody"
-    " holds it) or refused by Postgres, both of which are written later; unwanted or gone, so that"
-    " the job was cancelled.",
+    "Rows that were to show that their jobs run, by what came of it: written; locked (a"
+    " session holds it, or it is left to another worker), refused by Postgres or undone by a"
+    " trigger, which are written later; unwanted or gone, so that the job was cancelled.",
     "D3",
 )
 ROW_CHANGES = counter(
@@ -45,8 +45,8 @@ LATE_ROWS = gauge(
     "late_rows",
     "{row}",
     ("table", "kind"),
-    "Rows of attached tables that do not show yet what became of their jobs, since somebody holds"
-    " them or Postgres refuses.",
+    "Rows of attached tables that do not show yet what became of their jobs: a session holds them,"
+    " Postgres refuses the write, a trigger undoes it, or they are left to a worker.",
     "D3",
     Merge.HIGHEST,
 )

@@ -8,7 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 
-from hybrid_runner.errors import RowLocked, RunnerError
+from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.model.claims import Claim
 from hybrid_runner.model.outcomes import Refused, RowUnread
 from hybrid_runner.model.sources import ShownRow
@@ -25,7 +25,9 @@ _MOST_BYTES = 8 * 1024 * 1024
 _MOST_REFUSED = 3
 """Once so many rows were refused alone, and none was taken, the rest of the batch is not tried."""
 _RUN = ("written", "kept", "locked", "refused", "undone")
-"""What was done with the rows of jobs that run."""
+"""Outcomes after which the job runs."""
+
+_OF_ROW = (Fault.UNREADABLE_ROW, Fault.UNFIT_ROW)
 
 Answer = ShownRow | RowUnread | Refused | None
 """Refused: the row can never be read. None: the job is no longer this claim's."""
@@ -53,66 +55,81 @@ class RowQuestions:
         return answers
 
     async def _ask(self, batch: Sequence[Claim], answers: dict[int, Answer]) -> None:
-        """Shown first, and read then: what is read is what was shown, or newer."""
+        """Show the batch, then read its rows."""
         await self._show_all(batch, answers)
-        sizes = {claim.id: size_at_door(claim.payload) for claim in batch}
         unread = dict[str, ShownRow]()
         for claim in batch:
             answer = answers.get(claim.id)
-            if not isinstance(answer, ShownRow) or answer.outcome not in _RUN:
-                continue
-            if (size := sizes[claim.id]) is not None:
-                answers[claim.id] = answer._replace(size=size)
-            elif claim.row_key is not None:
+            if (
+                isinstance(answer, ShownRow)
+                and answer.outcome in _RUN
+                and claim.row_key is not None
+            ):
                 unread[claim.row_key] = answer
-        answers |= await self._read(unread)
+        if unread:
+            answers |= await self._read(unread)
 
     async def _read(self, shown: dict[str, ShownRow]) -> dict[int, Answer]:
-        """A row that cannot be read is found by halves, and its job fails; where the whole table
-        cannot be read, its jobs wait.
-        """
-        answers, parts = dict[int, Answer](), deque([list(shown)] if shown else [])
-        while parts:
-            part = parts.popleft()
-            try:
-                rows = await self._rows_of(part)
-            except RunnerError as error:
-                if fault_of(error) is Fault.OUTAGE:
-                    raise
-                cause = await self._fault_of_table(error, is_alone=len(part) == 1)
-                if cause is not None:
-                    why = RowUnread(f"rows cannot be read of {shown[part[0]].table}: {cause}")
-                    left = [key for one in (part, *parts) for key in one]
-                    self._note_unread(why)
-                    return answers | {shown[key].job_id: why for key in left}
-                if len(part) > 1:
-                    middle = len(part) // 2
-                    parts.extendleft((part[middle:], part[:middle]))
-                else:
-                    answers[shown[part[0]].job_id] = Refused(
-                        "PayloadUnreadable",
-                        f"its row of {shown[part[0]].table} cannot be read: {error}",
-                    )
-                continue
-            self._note_read()
-            for key in part:
-                payload, size = rows.get(key, (None, None))
-                of = shown[key]._replace(payload=payload, size=size)
-                answers[of.job_id] = of if key in rows else of._replace(outcome="gone")
+        """Read rows together, or each alone if Postgres refuses that."""
+        try:
+            answers = await self._rows_of(shown)
+        except RunnerError as error:
+            if fault_of(error) is Fault.OUTAGE:
+                raise
+            return await self._read_each(shown)
+        self._note_read()
         return answers
 
-    async def _rows_of(self, keys: Sequence[str]) -> dict[str, tuple[str | None, int]]:
-        return await source_calls.read_rows(self._connection, self._source, keys, _MOST_BYTES)
+    async def _read_each(self, shown: dict[str, ShownRow]) -> dict[int, Answer]:
+        """Fail the jobs of rows whose data is at fault, and of those that are refused while others
+        are read. Where none is read, and where a statement may work later, jobs wait.
+        """
+        answers, refused = dict[int, Answer](), dict[int, RunnerError]()
+        is_readable = False
+        for key, row in shown.items():
+            answer = await self._read_one(key, row)
+            if isinstance(answer, RunnerError):
+                refused[row.job_id] = answer
+            else:
+                answers[row.job_id] = answer
+            is_readable = is_readable or _is_found(answers.get(row.job_id))
+            if len(refused) == _MOST_REFUSED and not is_readable:
+                break
+        if is_readable:
+            self._note_read()
+        for row in shown.values():
+            if row.job_id not in answers:
+                error = refused.get(row.job_id) or next(iter(refused.values()))
+                answers[row.job_id] = self._refusal(row, error, is_readable=is_readable)
+        return answers
 
-    async def _fault_of_table(self, error: RunnerError, *, is_alone: bool) -> RunnerError | None:
-        """Why no row of the table can be read now; None: one of these rows is at fault."""
+    def _refusal(self, row: ShownRow, error: RunnerError, *, is_readable: bool) -> Answer:
+        if is_readable and not isinstance(error, DatabaseUnavailable):
+            return _unreadable(row, error)
+        waits = RowUnread(f"rows cannot be read of {row.table}: {error}")
+        if not is_readable:
+            self._note_unread(waits)
+        return waits
+
+    async def _read_one(self, key: str, row: ShownRow) -> Answer | RunnerError:
         try:
-            await self._rows_of([])
-        except RunnerError as now:
-            if fault_of(now) is Fault.OUTAGE:
+            return (await self._rows_of({key: row}))[row.job_id]
+        except RunnerError as error:
+            fault = fault_of(error)
+            if fault is Fault.OUTAGE:
                 raise
-            return now
-        return error if is_alone and isinstance(error, RowLocked) else None
+            return _unreadable(row, error) if fault in _OF_ROW else error
+
+    async def _rows_of(self, shown: dict[str, ShownRow]) -> dict[int, Answer]:
+        rows = await source_calls.read_rows(
+            self._connection, self._source, list(shown), _MOST_BYTES
+        )
+        answers = dict[int, Answer]()
+        for key, row in shown.items():
+            payload, size = rows.get(key, (None, None))
+            outcome = row.outcome if key in rows else "gone"
+            answers[row.job_id] = row._replace(payload=payload, size=size, outcome=outcome)
+        return answers
 
     async def _show_all(self, batch: Sequence[Claim], answers: dict[int, Answer]) -> None:
         """What Postgres refuses of a batch is found by halves."""
@@ -164,9 +181,12 @@ class RowQuestions:
             )
 
 
-def size_at_door(payload: str | None) -> int | None:
-    """Of a row that was too large when its job was stored, whose payload is its size."""
-    return int(payload) if payload is not None and payload.isdecimal() else None
+def _unreadable(row: ShownRow, error: RunnerError) -> Refused:
+    return Refused("PayloadUnreadable", f"its row of {row.table} cannot be read: {error}")
+
+
+def _is_found(answer: Answer) -> bool:
+    return isinstance(answer, ShownRow) and answer.outcome != "gone"
 
 
 def _is_refused(answer: Answer) -> bool:
