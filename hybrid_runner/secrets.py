@@ -1,4 +1,4 @@
-"""The passwords and tokens that this process knows, which no stored, logged or exported text shows.
+"""The passwords and tokens that this process knows, which no error, log line or span shows.
 
 Only the known values are replaced, as they are and as they stand in a DSN; one of letters alone not
 within a longer word. A short one, or one that is also the name of the user or of the database,

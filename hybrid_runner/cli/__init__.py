@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Sequence
 from importlib import import_module
 from typing import Any
 
+from hybrid_runner import secrets
 from hybrid_runner.cli.parsing import Parser
 from hybrid_runner.cli.streams import is_of_writing, prepare_streams, write_nothing_more
 from hybrid_runner.display import one_line
@@ -76,8 +77,10 @@ def main(argv: Sequence[str] | None = None, *, ready: Callable[[], None] = lambd
 
 
 def _run(argv: list[str], ready: Callable[[], None]) -> int:
+    secrets.learn_environment()
     try:
         arguments = make_parser(argv).parse(argv)
+        secrets.learn_dsn(getattr(arguments, "dsn", None))
         ready()
         code: int = arguments.run(arguments)
     except RunnerError as error:
@@ -134,5 +137,5 @@ def _complain(message: str) -> int:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     with contextlib.suppress(OSError):
-        print("hybrid-runner:", one_line(message), file=sys.stderr)
+        print("hybrid-runner:", one_line(secrets.hide(message)), file=sys.stderr)
     return 1

@@ -83,3 +83,10 @@ def test_app_without_handlers_is_refused(folder: Path, dsn: str) -> None:
     assert "this app has no handlers" in fails(
         "worker", "no_handlers:app", "--dsn", dsn, cwd=folder
     )
+
+
+def test_import_that_raises_with_the_password_is_told_without_it(folder: Path) -> None:
+    dsn = "postgresql://app:Wombat-7@db.invalid/jobs"
+    (folder / "tells.py").write_text(f"raise ValueError({dsn!r})\n", encoding="utf-8")
+    line = fails("worker", "tells:app", cwd=folder, HYBRID_RUNNER_DSN=dsn)
+    assert "ValueError: postgresql://app:***@db.invalid/jobs" in line

@@ -16,7 +16,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from hybrid_runner import secrets
 from hybrid_runner.cli.event_loop import make_loop
 from hybrid_runner.cli.parsing import LOGS_OF_LONG_COMMANDS, Parser, add_common, checked, whole
 from hybrid_runner.cli.session import layout_of, start_logs, warn_of_unknown_variables
@@ -111,8 +110,6 @@ def _prepare(arguments: argparse.Namespace) -> tuple[Runner, dict[str, int]]:
     queues = _without_duplicates(arguments)
     if arguments.json:
         arguments.log_format = arguments.log_format or "json"
-    secrets.learn_environment()
-    secrets.learn_dsn(arguments.dsn)
     with logs_of_import(arguments.log_level, layout_of(arguments.log_format or "")):
         app = load_app(*arguments.target)
     app.use(dsn=arguments.dsn, log_level=arguments.log_level, log_format=arguments.log_format)
