@@ -400,6 +400,9 @@ BEGIN
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
+    IF job.source IS NOT NULL AND hybrid_runner.outranks_owner(job.source) THEN
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+    END IF;
     BEGIN
         PERFORM job.payload::text, job.data::text, job.progress::text, job.errors::text,
             job.history::text;
@@ -415,7 +418,7 @@ BEGIN
             'at', clock_timestamp(), 'attempt', job.attempt, 'type', 'Cancel',
             'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || job.state))::text],
         cancelled_at => clock_timestamp(), attached => job.source IS NOT NULL,
-        by_row => cancel.by_row, put_off => NOT cancel.by_row);
+        by_row => cancel.by_row);
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     -- No worker was there: one of them reports it at its next heartbeat.
     INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id)
@@ -3691,6 +3694,9 @@ DECLARE
     done hybrid_runner.archive;
 BEGIN
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = retry.id FOR UPDATE;
+    IF job.state = 'running' AND job.source IS NOT NULL AND hybrid_runner.outranks_owner(job.source) THEN
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+    END IF;
     IF job.state = 'running' AND EXISTS (
         SELECT FROM hybrid_runner.workers AS w
         WHERE w.id = job.worker_id AND w.dead_at IS NULL
@@ -3707,7 +3713,7 @@ BEGIN
         IF job.source IS NOT NULL THEN
             PERFORM hybrid_runner.write_rows(
                 job.source, ARRAY[retry.id], ARRAY[job.row_key], ARRAY['queued'], ARRAY[false],
-                ARRAY[job.attempt::integer], NULL, NULL, NULL, NULL, NULL, put_off => true);
+                ARRAY[job.attempt::integer], NULL, NULL, NULL, NULL, NULL);
         END IF;
         PERFORM hybrid_runner.ring(job.queue, clock_timestamp());
         PERFORM hybrid_runner.publish(job.queue, job.kind, retry.id);
@@ -3732,8 +3738,10 @@ BEGIN
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id)
             THEN 'queued' ELSE 'unknown' END;
     END IF;
-    -- A worker may just be writing the end of this job into its row. That waits for nothing, and
-    -- is to be over when it is noted which transactions came before this.
+    IF done.source IS NOT NULL AND hybrid_runner.outranks_owner(done.source) THEN
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+    END IF;
+    -- A worker may just be writing the end of this job into its row: that waits for nothing.
     PERFORM FROM hybrid_runner.late_rows AS l
     WHERE l.source = done.source AND l.row_key = done.row_key FOR UPDATE;
     -- A fresh set of attempts and budgets; the errors and runs of the earlier ones are kept, and so
@@ -3765,7 +3773,7 @@ BEGIN
     IF done.source IS NOT NULL THEN
         PERFORM hybrid_runner.write_rows(
             done.source, ARRAY[retry.id], ARRAY[done.row_key], ARRAY['retried'], ARRAY[false],
-            ARRAY[0], NULL, NULL, NULL, NULL, NULL, put_off => true);
+            ARRAY[0], NULL, NULL, NULL, NULL, NULL);
     END IF;
     PERFORM hybrid_runner.publish(done.queue, done.kind, retry.id);
     RETURN 'queued';
@@ -4705,7 +4713,6 @@ DECLARE
     finished timestamptz[];
     results text[];
     errors text[];
-    withdrawn text[];
 BEGIN
     -- Nothing here waits, neither for jobs nor for others who note that a row is late: so nobody
     -- who waits for this one can be waited for.
@@ -4729,7 +4736,7 @@ BEGIN
         WHERE l.source = write_late_rows.source AND l.row_key = ANY (mine) AND l.job_id IS NOT NULL
     );
     WITH late AS MATERIALIZED (
-        SELECT k.key, l.job_id, l.state, l.withdrawn, j.id AS live_id
+        SELECT k.key, l.job_id, l.state, j.id AS live_id
         FROM unnest(mine) AS k (key)
         LEFT JOIN hybrid_runner.late_rows AS l ON l.source = write_late_rows.source AND l.row_key = k.key
         LEFT JOIN hybrid_runner.jobs AS j ON j.source = write_late_rows.source AND j.row_key = k.key
@@ -4767,8 +4774,7 @@ BEGIN
             END AS retry,
             coalesce(o.worker_id, e.worker_id) AS worker, coalesce(o.started_at, e.started_at) AS started,
             e.finished_at AS finished, e.result::text AS result,
-            CASE WHEN o.state IS DISTINCT FROM 'running' THEN coalesce(o.errors, e.errors)::text END AS error,
-            CASE WHEN o.id IS NULL AND e.claim IS NULL THEN t.withdrawn END AS withdrawn
+            CASE WHEN o.state IS DISTINCT FROM 'running' THEN coalesce(o.errors, e.errors)::text END AS error
         FROM late AS t
         LEFT JOIN own AS o ON o.row_key = t.key
         LEFT JOIN ended AS e ON e.key = t.key
@@ -4776,11 +4782,10 @@ BEGIN
         WHERE t.live_id IS NULL OR o.id IS NOT NULL
     )
     SELECT
-        array_agg(p.job_id), array_agg(p.key), array_agg(p.state), array_agg(p.withdrawn IS NOT NULL),
+        array_agg(p.job_id), array_agg(p.key), array_agg(p.state), array_agg(false),
         array_agg(p.retry), array_agg(p.worker), array_agg(p.started), array_agg(p.finished),
-        array_agg(p.result), array_agg(p.error), array_agg(p.withdrawn)
-    INTO job_ids, row_keys, states, were_queued, retries, workers, started, finished, results, errors,
-        withdrawn
+        array_agg(p.result), array_agg(p.error)
+    INTO job_ids, row_keys, states, were_queued, retries, workers, started, finished, results, errors
     FROM present AS p;
     IF job_ids IS NULL THEN
         RETURN;
@@ -4790,7 +4795,7 @@ BEGIN
     SELECT k.key, w.outcome
     FROM hybrid_runner.write_rows(
         write_late_rows.source, job_ids, row_keys, states, were_queued, retries, workers, started,
-        finished, results, errors, is_checked => true, withdrawn => withdrawn
+        finished, results, errors, is_checked => true
     ) AS w
     JOIN unnest(job_ids, row_keys) AS k (job_id, key) ON k.job_id = w.job_id;
 
@@ -4806,7 +4811,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false, withdrawn text[] DEFAULT NULL::text[]) RETURNS TABLE(job_id bigint, outcome text, word text)
+CREATE FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false) RETURNS TABLE(job_id bigint, outcome text, word text)
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_generic_plan'
@@ -4827,8 +4832,6 @@ DECLARE
     ids bigint[];
 
     why text := 'somebody holds the row';
-
-    newest text;
 
     is_news boolean;
 
@@ -4872,29 +4875,17 @@ BEGIN
             ELSE 'a worker writes it later'
         END;
 
-        -- The number of a subtransaction is above all that are in use, here and in other sessions.
-        BEGIN
-            INSERT INTO hybrid_runner.late_rows (source, row_key, why) VALUES (0, pg_backend_pid(), '')
-            RETURNING xmin::text INTO newest;
-
-            RAISE 'rolled back';
-
-        EXCEPTION
-            WHEN raise_exception THEN NULL;
-
-        END;
-
     ELSE
         BEGIN
             EXECUTE format(
                 'SELECT w.ids, w.outcomes, w.words, w.seens FROM hybrid_runner.%I('
-                '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS w',
+                '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS w',
                 'source_' || write_rows.source || '_write'
             )
             INTO ids, outcomes, words, seens
             USING write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued,
                 write_rows.retries, write_rows.workers, write_rows.started, write_rows.finished,
-                write_rows.results, write_rows.errors, unshown, write_rows.withdrawn, write_rows.is_checked;
+                write_rows.results, write_rows.errors, unshown, write_rows.is_checked;
 
         EXCEPTION
             WHEN OTHERS THEN
@@ -4930,7 +4921,7 @@ BEGIN
     IF outcomes && ARRAY['locked', 'refused', 'undone'] THEN
         WITH noted AS (
             INSERT INTO hybrid_runner.late_rows AS l
-                (source, row_key, job_id, state, why, is_refused, seen, withdrawn)
+                (source, row_key, job_id, state, why, is_refused, seen)
             SELECT
                 write_rows.source, a.key, CASE WHEN a.id > 0 THEN a.id END, a.state,
                 CASE o.outcome WHEN 'undone' THEN 'a trigger of the table keeps its status' ELSE why END,
@@ -4938,10 +4929,8 @@ BEGIN
                 CASE
                     WHEN o.outcome = 'undone' THEN o.seen
                     WHEN is_checked THEN NULL
-                    WHEN put_off AND a.state = 'retried' THEN '<' || newest
                     WHEN a.state IN ('running', 'retried') OR a.was_queued THEN o.seen
-                END,
-                CASE WHEN put_off AND a.was_queued THEN newest END
+                END
             FROM unnest(write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued)
                 AS a (id, key, state, was_queued)
             JOIN unnest(ids, outcomes, seens) AS o (id, outcome, seen) ON o.id = a.id
@@ -4951,8 +4940,7 @@ BEGIN
                 job_id = excluded.job_id, state = excluded.state, why = excluded.why,
                 is_refused = excluded.is_refused, tries = l.tries + 1,
                 -- Once it could not be shown, that stays so until it is written.
-                seen = coalesce(excluded.seen, l.seen),
-                withdrawn = CASE WHEN is_checked THEN l.withdrawn ELSE excluded.withdrawn END
+                seen = coalesce(excluded.seen, l.seen)
             RETURNING l.tries = 0 AS is_new
         )
         SELECT bool_or(n.is_new) INTO is_news FROM noted AS n;
@@ -5409,7 +5397,6 @@ CREATE TABLE hybrid_runner.late_rows (
     why text NOT NULL,
     is_refused boolean DEFAULT false NOT NULL,
     seen text,
-    withdrawn text,
     tries integer DEFAULT 0 NOT NULL,
     since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     next_try_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
@@ -6193,9 +6180,9 @@ REVOKE ALL ON FUNCTION hybrid_runner.write_late_rows(source integer, keys text[]
 
 GRANT ALL ON FUNCTION hybrid_runner.write_late_rows(source integer, keys text[]) TO hybrid_runner_worker;
 
-REVOKE ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean, withdrawn text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) FROM PUBLIC;
 
-GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean, withdrawn text[]) TO hybrid_runner_worker;
+GRANT ALL ON FUNCTION hybrid_runner.write_rows(source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[], workers text[], started timestamp with time zone[], finished timestamp with time zone[], results text[], errors text[], is_checked boolean, put_off boolean) TO hybrid_runner_worker;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE hybrid_runner.jobs TO hybrid_runner_worker;
 

@@ -110,13 +110,6 @@ def _fresh(source: Source, alias: str) -> str:
     return f"row_to_json({alias}.*)::text"
 
 
-def _is_untouched(source: Source, xmin: str) -> str:  # noqa: ARG001  # as the others
-    """Return SQL that is true while the row is unchanged since it was noted."""
-    before = f"age({xmin}) > age(substr(a.unshown, 2)::xid)"
-    exactly = f"coalesce(a.unshown = {xmin}::text, false)"
-    return f"CASE WHEN starts_with(a.unshown, '<') THEN {before} ELSE {exactly} END"
-
-
 def _shows(source: Source, word: str) -> str:
     return written.shows(source.words, _word(source, word) if word == "new" else word)
 
@@ -185,7 +178,6 @@ _OF_ROW: dict[str, Callable[..., str]] = {
     "word": _word,
     "shows": _shows,
     "shows_to": _shows_to,
-    "is_untouched": _is_untouched,
     "is_undone": _is_undone,
     "is_running": _is_running,
     "has_no_job": _has_no_job,

@@ -1,6 +1,6 @@
 -- cancel: end a queued job, ask a running one to stop; says cancelled, requested, finished or
--- unknown. by_row: its row of an attached table asks for it; else a worker writes that row later,
--- so that none of its owner's code runs in the caller's session.
+-- unknown. by_row: its row of an attached table asks for it.
+-- A superuser is refused where that would write a row of another role's table.
 CREATE OR REPLACE FUNCTION hybrid_runner.cancel(
     id bigint, reason text DEFAULT NULL, by_row boolean DEFAULT false
 ) RETURNS text
@@ -39,6 +39,9 @@ BEGIN
         PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
         RETURN 'requested';
     END IF;
+    IF job.source IS NOT NULL AND hybrid_runner.outranks_owner(job.source) THEN
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+    END IF;
     BEGIN
         PERFORM job.payload::text, job.data::text, job.progress::text, job.errors::text,
             job.history::text;
@@ -54,7 +57,7 @@ BEGIN
             'at', clock_timestamp(), 'attempt', job.attempt, 'type', 'Cancel',
             'message', coalesce(left(cancel.reason, 4096), 'cancelled while ' || job.state))::text],
         cancelled_at => clock_timestamp(), attached => job.source IS NOT NULL,
-        by_row => cancel.by_row, put_off => NOT cancel.by_row);
+        by_row => cancel.by_row);
     PERFORM hybrid_runner.publish(job.queue, job.kind, cancel.id);
     -- No worker was there: one of them reports it at its next heartbeat.
     INSERT INTO hybrid_runner.unreported_ends (id) VALUES (cancel.id)

@@ -1,5 +1,5 @@
 -- retry: a finished job runs again, a waiting one runs now; says queued, running, key_taken or
--- unknown. Of an attached table, a worker writes the row later.
+-- unknown. A superuser is refused where that would write a row of another role's table.
 CREATE OR REPLACE FUNCTION hybrid_runner.retry(id bigint) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 -- Plans that know when the job ended leave the archive's other partitions alone.
@@ -11,6 +11,9 @@ DECLARE
     done hybrid_runner.archive;
 BEGIN
     SELECT j.* INTO job FROM hybrid_runner.jobs AS j WHERE j.id = retry.id FOR UPDATE;
+    IF job.state = 'running' AND job.source IS NOT NULL AND hybrid_runner.outranks_owner(job.source) THEN
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+    END IF;
     IF job.state = 'running' AND EXISTS (
         SELECT FROM hybrid_runner.workers AS w
         WHERE w.id = job.worker_id AND w.dead_at IS NULL
@@ -27,7 +30,7 @@ BEGIN
         IF job.source IS NOT NULL THEN
             PERFORM hybrid_runner.write_rows(
                 job.source, ARRAY[retry.id], ARRAY[job.row_key], ARRAY['queued'], ARRAY[false],
-                ARRAY[job.attempt::integer], NULL, NULL, NULL, NULL, NULL, put_off => true);
+                ARRAY[job.attempt::integer], NULL, NULL, NULL, NULL, NULL);
         END IF;
         PERFORM hybrid_runner.ring(job.queue, clock_timestamp());
         PERFORM hybrid_runner.publish(job.queue, job.kind, retry.id);
@@ -52,8 +55,10 @@ BEGIN
         RETURN CASE WHEN EXISTS (SELECT FROM hybrid_runner.jobs AS j WHERE j.id = retry.id)
             THEN 'queued' ELSE 'unknown' END;
     END IF;
-    -- A worker may just be writing the end of this job into its row. That waits for nothing, and
-    -- is to be over when it is noted which transactions came before this.
+    IF done.source IS NOT NULL AND hybrid_runner.outranks_owner(done.source) THEN
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+    END IF;
+    -- A worker may just be writing the end of this job into its row: that waits for nothing.
     PERFORM FROM hybrid_runner.late_rows AS l
     WHERE l.source = done.source AND l.row_key = done.row_key FOR UPDATE;
     -- A fresh set of attempts and budgets; the errors and runs of the earlier ones are kept, and so
@@ -85,7 +90,7 @@ BEGIN
     IF done.source IS NOT NULL THEN
         PERFORM hybrid_runner.write_rows(
             done.source, ARRAY[retry.id], ARRAY[done.row_key], ARRAY['retried'], ARRAY[false],
-            ARRAY[0], NULL, NULL, NULL, NULL, NULL, put_off => true);
+            ARRAY[0], NULL, NULL, NULL, NULL, NULL);
     END IF;
     PERFORM hybrid_runner.publish(done.queue, done.kind, retry.id);
     RETURN 'queued';

@@ -24,7 +24,6 @@ DECLARE
     finished timestamptz[];
     results text[];
     errors text[];
-    withdrawn text[];
 BEGIN
     -- Nothing here waits, neither for jobs nor for others who note that a row is late: so nobody
     -- who waits for this one can be waited for.
@@ -48,7 +47,7 @@ BEGIN
         WHERE l.source = write_late_rows.source AND l.row_key = ANY (mine) AND l.job_id IS NOT NULL
     );
     WITH late AS MATERIALIZED (
-        SELECT k.key, l.job_id, l.state, l.withdrawn, j.id AS live_id
+        SELECT k.key, l.job_id, l.state, j.id AS live_id
         FROM unnest(mine) AS k (key)
         LEFT JOIN hybrid_runner.late_rows AS l ON l.source = write_late_rows.source AND l.row_key = k.key
         LEFT JOIN hybrid_runner.jobs AS j ON j.source = write_late_rows.source AND j.row_key = k.key
@@ -86,8 +85,7 @@ BEGIN
             END AS retry,
             coalesce(o.worker_id, e.worker_id) AS worker, coalesce(o.started_at, e.started_at) AS started,
             e.finished_at AS finished, e.result::text AS result,
-            CASE WHEN o.state IS DISTINCT FROM 'running' THEN coalesce(o.errors, e.errors)::text END AS error,
-            CASE WHEN o.id IS NULL AND e.claim IS NULL THEN t.withdrawn END AS withdrawn
+            CASE WHEN o.state IS DISTINCT FROM 'running' THEN coalesce(o.errors, e.errors)::text END AS error
         FROM late AS t
         LEFT JOIN own AS o ON o.row_key = t.key
         LEFT JOIN ended AS e ON e.key = t.key
@@ -95,11 +93,10 @@ BEGIN
         WHERE t.live_id IS NULL OR o.id IS NOT NULL
     )
     SELECT
-        array_agg(p.job_id), array_agg(p.key), array_agg(p.state), array_agg(p.withdrawn IS NOT NULL),
+        array_agg(p.job_id), array_agg(p.key), array_agg(p.state), array_agg(false),
         array_agg(p.retry), array_agg(p.worker), array_agg(p.started), array_agg(p.finished),
-        array_agg(p.result), array_agg(p.error), array_agg(p.withdrawn)
-    INTO job_ids, row_keys, states, were_queued, retries, workers, started, finished, results, errors,
-        withdrawn
+        array_agg(p.result), array_agg(p.error)
+    INTO job_ids, row_keys, states, were_queued, retries, workers, started, finished, results, errors
     FROM present AS p;
     IF job_ids IS NULL THEN
         RETURN;
@@ -109,7 +106,7 @@ BEGIN
     SELECT k.key, w.outcome
     FROM hybrid_runner.write_rows(
         write_late_rows.source, job_ids, row_keys, states, were_queued, retries, workers, started,
-        finished, results, errors, is_checked => true, withdrawn => withdrawn
+        finished, results, errors, is_checked => true
     ) AS w
     JOIN unnest(job_ids, row_keys) AS k (job_id, key) ON k.job_id = w.job_id;
 

@@ -9,12 +9,10 @@
 -- is_checked: a job that ended is not the row's last one if there is a newer one.
 -- put_off: nothing of the table is touched, and all these rows are late. So it is in the session of
 -- a superuser who does not own the table.
--- withdrawn: of jobs that were cancelled by hand, what late_rows has.
 CREATE OR REPLACE FUNCTION hybrid_runner.write_rows(
     source integer, job_ids bigint[], keys text[], states text[], were_queued boolean[],
     retries integer[], workers text[], started timestamptz[], finished timestamptz[],
-    results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false,
-    withdrawn text[] DEFAULT NULL
+    results text[], errors text[], is_checked boolean DEFAULT false, put_off boolean DEFAULT false
 ) RETURNS TABLE (job_id bigint, outcome text, word text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
@@ -28,7 +26,6 @@ DECLARE
     seens text[];
     ids bigint[];
     why text := 'somebody holds the row';
-    newest text;
     is_news boolean;
     is_outranked boolean;
 BEGIN
@@ -58,25 +55,17 @@ BEGIN
                 THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser'
             ELSE 'a worker writes it later'
         END;
-        -- The number of a subtransaction is above all that are in use, here and in other sessions.
-        BEGIN
-            INSERT INTO hybrid_runner.late_rows (source, row_key, why) VALUES (0, pg_backend_pid(), '')
-            RETURNING xmin::text INTO newest;
-            RAISE 'rolled back';
-        EXCEPTION
-            WHEN raise_exception THEN NULL;
-        END;
     ELSE
         BEGIN
             EXECUTE format(
                 'SELECT w.ids, w.outcomes, w.words, w.seens FROM hybrid_runner.%I('
-                '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS w',
+                '$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS w',
                 'source_' || write_rows.source || '_write'
             )
             INTO ids, outcomes, words, seens
             USING write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued,
                 write_rows.retries, write_rows.workers, write_rows.started, write_rows.finished,
-                write_rows.results, write_rows.errors, unshown, write_rows.withdrawn, write_rows.is_checked;
+                write_rows.results, write_rows.errors, unshown, write_rows.is_checked;
         EXCEPTION
             WHEN OTHERS THEN
                 why := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
@@ -102,7 +91,7 @@ BEGIN
     IF outcomes && ARRAY['locked', 'refused', 'undone'] THEN
         WITH noted AS (
             INSERT INTO hybrid_runner.late_rows AS l
-                (source, row_key, job_id, state, why, is_refused, seen, withdrawn)
+                (source, row_key, job_id, state, why, is_refused, seen)
             SELECT
                 write_rows.source, a.key, CASE WHEN a.id > 0 THEN a.id END, a.state,
                 CASE o.outcome WHEN 'undone' THEN 'a trigger of the table keeps its status' ELSE why END,
@@ -110,10 +99,8 @@ BEGIN
                 CASE
                     WHEN o.outcome = 'undone' THEN o.seen
                     WHEN is_checked THEN NULL
-                    WHEN put_off AND a.state = 'retried' THEN '<' || newest
                     WHEN a.state IN ('running', 'retried') OR a.was_queued THEN o.seen
-                END,
-                CASE WHEN put_off AND a.was_queued THEN newest END
+                END
             FROM unnest(write_rows.job_ids, write_rows.keys, write_rows.states, write_rows.were_queued)
                 AS a (id, key, state, was_queued)
             JOIN unnest(ids, outcomes, seens) AS o (id, outcome, seen) ON o.id = a.id
@@ -123,8 +110,7 @@ BEGIN
                 job_id = excluded.job_id, state = excluded.state, why = excluded.why,
                 is_refused = excluded.is_refused, tries = l.tries + 1,
                 -- Once it could not be shown, that stays so until it is written.
-                seen = coalesce(excluded.seen, l.seen),
-                withdrawn = CASE WHEN is_checked THEN l.withdrawn ELSE excluded.withdrawn END
+                seen = coalesce(excluded.seen, l.seen)
             RETURNING l.tries = 0 AS is_new
         )
         SELECT bool_or(n.is_new) INTO is_news FROM noted AS n;

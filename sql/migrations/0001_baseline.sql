@@ -427,11 +427,8 @@ CREATE TABLE hybrid_runner.late_rows (
     -- Postgres refused this row alone, so it is tried seldom, and without others
     is_refused boolean NOT NULL DEFAULT false,
     -- The row's xmin, as it was read when it could not be shown as running: while the row has the
-    -- same, nobody has asked for it anew. NULL: the row showed it. Begins with '<': the row was not
-    -- read, since its job was run again by hand; a number above all transactions that had begun.
+    -- same, nobody has asked for it anew. NULL: the row showed it.
     seen text,
-    -- a number above all transactions that had begun when the waiting job was cancelled by hand
-    withdrawn text,
     tries integer NOT NULL DEFAULT 0,
     since timestamptz NOT NULL DEFAULT clock_timestamp(),
     next_try_at timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_write(
     job_ids bigint[], keys text[], states text[], were_queued boolean[], retries integer[],
     workers text[], started timestamptz[], finished timestamptz[], results text[], errors text[],
-    unshown text[], withdrawn text[], is_checked boolean,
+    unshown text[], is_checked boolean,
     OUT ids bigint[], OUT outcomes text[], OUT words text[], OUT seens text[]
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms'
@@ -38,7 +38,7 @@ BEGIN
             WHERE <<has_key new $2>> AND (<<row_key new>>) || '' = a.row_key
                 AND hybrid_runner.row_verdict(
                     a.state, <<shows_to new new.xmin::text>>, (<<condition new>>) IS TRUE, a.was_queued,
-                    <<is_untouched new.xmin>>) = 'write'
+                    coalesce(a.unshown = new.xmin::text, false)) = 'write'
                 AND (SELECT set_config('search_path', <<application_path>>, true)
                     || set_config('plan_cache_mode', 'auto', true)
                     || set_config('enable_seqscan', 'on', true)
@@ -61,9 +61,8 @@ BEGIN
     IF ids IS NULL OR cardinality(ids) < cardinality(keys) THEN
         WITH asked AS MATERIALIZED (
             SELECT a.*
-            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS a (
-                job_id, row_key, state, was_queued, retry, worker, started, finished, result, error, unshown,
-                withdrawn
+            FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS a (
+                job_id, row_key, state, was_queued, retry, worker, started, finished, result, error, unshown
             )
             WHERE (a.job_id = ANY (ids)) IS NOT TRUE
         ),
@@ -78,17 +77,15 @@ BEGIN
             SELECT
                 a.*, f.row_key IS NULL AS is_gone, f.word, f.seen, h.row_key IS NOT NULL AS is_held,
                 CASE
-                    WHEN $13 AND a.state IN ('completed', 'failed', 'cancelled', 'missing') AND EXISTS (
+                    WHEN $12 AND a.state IN ('completed', 'failed', 'cancelled', 'missing') AND EXISTS (
                         SELECT FROM hybrid_runner.<<prefix>>_jobs AS j WHERE j.row_key = a.row_key
                     ) THEN 'keep'
                     -- Its job was given an older version: what was changed since is for another.
-                    WHEN $13 AND a.state = 'running' AND <<shows f.word>> <> 'running'
+                    WHEN $12 AND a.state = 'running' AND <<shows f.word>> <> 'running'
                         AND (a.unshown = f.seen) IS NOT TRUE THEN 'keep'
                     ELSE hybrid_runner.row_verdict(
                         a.state, <<shows_to f.word f.seen>>, f.is_wanted,
-                        -- What was written after the job was cancelled by hand was not cancelled.
-                        a.was_queued AND coalesce(age(f.seen::xid) > age(a.withdrawn::xid), true),
-                        <<is_untouched f.seen::xid>>)
+                        a.was_queued, coalesce(a.unshown = f.seen, false))
                 END AS verdict
             FROM asked AS a
             LEFT JOIN found AS f ON f.row_key = a.row_key

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from hybrid_runner.model.jobs import State
 from hybrid_runner.model.settlements import Finished, Requeued
-from hybrid_runner.storage import claim_calls, source_calls
+from hybrid_runner.storage import claim_calls, row_calls, source_calls
 from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.support.attached import attach_audits, read_row
 
@@ -102,6 +104,76 @@ async def test_what_is_put_back_shows_as_wanted(database: Connection) -> None:
     assert (now["status"], now["retry_count"], now["error"]) == ("pending", 1, "no answer")
     assert now["processing_worker_id"] is None
     assert now["processing_started_at"] is None
+
+
+async def test_cancel_and_retry_show_on_the_row(database: Connection) -> None:
+    await attach_audits(database)
+    await database.execute("INSERT INTO public.audits (website_url) VALUES ('a.example')")
+    job = await database.fetchval("SELECT id FROM hybrid_runner.jobs")
+    assert await database.fetchval("SELECT hybrid_runner.cancel($1)", job) == "cancelled"
+    assert (await row(database))["status"] == "failed"
+    assert await database.fetchval("SELECT hybrid_runner.retry($1)", job) == "queued"
+    assert (await row(database))["status"] == "pending"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [("{update}", "{cancel}"), ("{cancel}", "{update}"), ("SAVEPOINT s; {update}", "{cancel}")],
+)
+async def test_job_cancelled_beside_a_write_of_another_column_stays_cancelled(
+    database: Connection, statements: tuple[str, ...]
+) -> None:
+    """In one transaction, and not: what was cancelled is no new want."""
+    await attach_audits(database)
+    for number, is_one in enumerate((True, False), 1):
+        await database.execute("INSERT INTO public.audits (website_url) VALUES ('a.example')")
+        job = await database.fetchval("SELECT id FROM hybrid_runner.jobs")
+        both = [
+            each.format(
+                update=f"UPDATE public.audits SET website_url = 'b' WHERE id = {number}",
+                cancel=f"SELECT hybrid_runner.cancel({job})",
+            )
+            for each in statements
+        ]
+        if is_one or "SAVEPOINT" in both[0]:
+            both = [f"BEGIN; {'; '.join(both)}; COMMIT"]
+        for statement in both:
+            await database.execute(statement)
+        assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 0
+        assert await database.fetchval("SELECT count(*) FROM hybrid_runner.late_rows") == 0
+
+
+async def test_job_run_again_beside_a_write_of_another_column_runs(database: Connection) -> None:
+    await attach_audits(database)
+    await database.execute("INSERT INTO public.audits (website_url) VALUES ('a.example')")
+    job = await database.fetchval("SELECT id FROM hybrid_runner.jobs")
+    await database.execute("SELECT hybrid_runner.cancel($1)", job)
+    await database.execute(
+        f"BEGIN; UPDATE public.audits SET website_url = 'b'; SELECT hybrid_runner.retry({job});"
+        " UPDATE public.audits SET website_url = 'c'; COMMIT"
+    )
+    await database.execute("UPDATE public.audits SET website_url = 'd'")
+    assert (await row(database))["status"] == "pending"
+    [claim] = (await claim_calls.claim_jobs(database, "default", KINDS, 9, "worker-1", 1)).claims
+    shown = await source_calls.show_claims(database, [(claim.id, claim.number)])
+    assert shown[claim.id].outcome == "written"
+
+
+async def test_want_saved_by_a_form_after_a_cancel_gets_a_new_job(
+    database: Connection, dsn: str
+) -> None:
+    """The form held the row when its job was cancelled."""
+    await attach_audits(database)
+    await database.execute("INSERT INTO public.audits (website_url) VALUES ('a.example')")
+    job = await database.fetchval("SELECT id FROM hybrid_runner.jobs")
+    form = await connect(dsn)
+    async with form.transaction():
+        await form.execute("SELECT FROM public.audits FOR UPDATE")
+        assert await database.fetchval("SELECT hybrid_runner.cancel($1)", job) == "cancelled"
+        await form.execute("UPDATE public.audits SET website_url = 'b'")
+    await form.close()
+    assert await row_calls.write_late_rows(database, 1, ["1"]) == {"1": "again"}
+    assert await database.fetchval("SELECT count(*) FROM hybrid_runner.jobs") == 1
 
 
 async def test_a_row_that_refuses_its_word_stops_no_job(database: Connection) -> None:

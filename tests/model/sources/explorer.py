@@ -274,9 +274,6 @@ def _of_chance(world: World) -> Iterator[tuple[str, World]]:
         if left.cancels and key.job is not None:
             spent = left._replace(cancels=left.cancels - 1)
             yield _begun(world._replace(left=spent), "cancel", Statement("cancel", place))
-        if left.expiries and key.job is not None:
-            spent = left._replace(expiries=left.expiries - 1)
-            yield _begun(world._replace(left=spent), "expiry", Statement("expire", place))
         if left.retries and key.job is None and key.ended.number:
             spent = left._replace(retries=left.retries - 1)
             yield _begun(world._replace(left=spent), "retry", Statement("retry", place))

@@ -38,7 +38,6 @@ class Moves(Writing):
             "forget late row": self.forget_late_row,
             "store wanted": self.store_wanted,
             "cancel": self.cancel,
-            "expire": self.expire,
             "cancel for the row": self.cancel_for_row,
         }
         others: dict[str, Callable[[Statement], None]] = {
@@ -52,7 +51,6 @@ class Moves(Writing):
             "write for somebody": self.write_for_somebody,
             "store again": self.store_again,
             "note late row": self.note_late_row,
-            "put off": self.put_off,
         }
         if one == COMMIT:
             self.commit()
@@ -85,31 +83,25 @@ class Moves(Writing):
             phase = Phase.SNOOZED if one.state == "snoozed" else Phase.QUEUED
             self.put(key, "job", job._replace(phase=phase))
 
-    def _end(self, key: int, job: Job, state: str, *, by_hand: bool = False) -> None:
+    def _end(self, key: int, job: Job, state: str) -> None:
         self.put(key, "job", None)
         was_queued = job.phase in WAITING
-        self.put(key, "ended", Ended(job.number, state, was_queued, job.claim, by_hand))
+        self.put(key, "ended", Ended(job.number, state, was_queued, job.claim))
 
     def _cancel(self, key: int, write: str) -> None:
         """A waiting job ends, a running one is told; the row is written by the same statement."""
         self.lock(key, "job")
         job = self.job(key)
         if job is not None and job.phase in WAITING:
-            self._end(key, job, "cancelled", by_hand=write == "put off")
+            self._end(key, job, "cancelled")
             self.then(Statement(write, key, "cancelled"))
         elif job is not None:
-            is_row = write != "put off"
+            is_row = not write.endswith("somebody")
             self.put(key, "job", job._replace(told_by="row" if is_row else "somebody"))
 
     def cancel(self, key: int) -> None:
-        """By hand."""
-        self._cancel(key, "put off")
-
-    def expire(self, key: int) -> None:
-        """A worker ends a job that waited for too long."""
-        job = self.committed(key).job
-        if job is not None and job.phase in WAITING:
-            self._cancel(key, "write for somebody")
+        """By its number."""
+        self._cancel(key, "write for somebody")
 
     def cancel_for_row(self, key: int) -> None:
         self._cancel(key, "write" if self.rules.changed_is_not_queued else "write queued")
@@ -119,12 +111,12 @@ class Moves(Writing):
 
     def retry(self, key: int) -> None:
         """Of an ended job."""
-        if self.committed(key).late is not None:
+        if self.rules.retry_locks_late_row and self.committed(key).late is not None:
             self.lock(key, "late")
         ended = self.committed(key).ended
         if ended.number and self.insert_job(key, Job(ended.number, claim=ended.claim)):
             self.put(key, "ended", Ended())
-            self.then(Statement("put off", key, "retried"))
+            self.then(Statement("write", key, "retried"))
 
     def look_at_change(self, key: int) -> None:
         """Whoever has the job locked may be about to do something else with it."""
@@ -183,11 +175,7 @@ class Moves(Writing):
                 self.put(key, "row", Row("queued", is_unread=True))
                 self.then(Statement("trigger: is new", key))
             case "arm" if row is not None:
-                # Its want was cancelled by hand, and this is the same one.
-                late = self.committed(key).late
-                is_withdrawn = late is not None and late.is_withdrawn
-                is_old = row.is_wanted and is_withdrawn and key in self.work.older
-                self.put(key, "row", Row("queued", is_unread=not is_old))
+                self.put(key, "row", Row("queued", is_unread=True))
                 if not row.is_wanted:
                     self.then(Statement("trigger: is wanted", key))
             case "unfit" if row is not None and row.shows != "ended":

@@ -38,7 +38,7 @@ class Turn:
     ) -> None:
         self.world, self.place, self.rules, self._decide = world, place, rules, decide
         self.swallows = swallows
-        """Does a trigger drop what is written? Taken back once it has."""
+        """A trigger drops what is written. Taken back once it has."""
         self.work = world.works[place]
         self.fault = ""
 
@@ -119,23 +119,20 @@ class Turn:
         for (key, field), _ in self.work.wrote:
             if field == "row":
                 keys[key], works = self._touched(key, keys[key], works)
-        self.work = self.work._replace(wrote=(), locks=frozenset(), older=frozenset())
+        self.work = self.work._replace(wrote=(), locks=frozenset())
         self.world = self.world._replace(keys=tuple(keys), works=tuple(works))
 
     def _touched(self, key: int, after: Key, works: list[Work]) -> tuple[Key, list[Work]]:
         """Whoever read the row before was given something else."""
         cell: Cell = (key, "late")
-        is_older = key in self.work.older
         if after.late is not None:
-            after = after._replace(late=_changed(after.late, is_older=is_older))
+            after = after._replace(late=after.late._replace(is_untouched=False))
         for place, work in enumerate(works):
             late = dict(work.wrote).get(cell)
             if place != self.place and isinstance(late, Late):
-                works[place] = work.having(cell, _changed(late, is_older=is_older))
+                works[place] = work.having(cell, late._replace(is_untouched=False))
             todo = tuple(
-                one._replace(claim=-abs(one.claim))
-                if one.key == key and one.what == "note late row"
-                else one
+                one._replace(claim=0) if one.key == key and one.what == "note late row" else one
                 for one in works[place].todo
             )
             works[place] = works[place]._replace(todo=todo)
@@ -144,10 +141,3 @@ class Turn:
     def next_job(self, key: int) -> Job:
         job, ended = self.job(key), cast("Ended", self.sees(key, "ended"))
         return Job(1 + max(ended.number, job.number if job else 0))
-
-
-def _changed(late: Late, *, is_older: bool) -> Late:
-    """The row is another one, maybe of a transaction that had begun before this was noted."""
-    if not is_older:
-        return late._replace(seen="", is_withdrawn=False)
-    return late._replace(seen="before" if late.seen == "before" else "")

@@ -69,16 +69,10 @@ class Row(NamedTuple):
 class Late(NamedTuple):
     """A row of late_rows."""
 
-    seen: Literal["", "read", "before"] = ""
-    """Read: the row was read while it could not be written, and is as it was. Before: it is of a
-    transaction that had begun when its job was run again by hand.
-    """
+    is_untouched: bool = False
+    """A handler read the row while it could not be written, and nobody has written it since."""
     noted: str = ""
     """What the job was, where that is what is written later; retried, if it was that."""
-    is_withdrawn: bool = False
-    """Its job was cancelled by hand while it waited, and the row is of a transaction that had begun
-    by then.
-    """
 
 
 class Ended(NamedTuple):
@@ -88,7 +82,6 @@ class Ended(NamedTuple):
     state: str = "completed"
     was_queued: bool = False
     claim: int = 0
-    by_hand: bool = False
 
 
 class Key(NamedTuple):
@@ -131,8 +124,6 @@ class Work(NamedTuple):
     """Its next statements."""
     wrote: tuple[tuple[Cell, object], ...] = ()
     locks: frozenset[Cell] = frozenset()
-    older: frozenset[int] = frozenset()
-    """Rows whose jobs were cancelled, or run again, by hand after this transaction had begun."""
 
     def having(self, cell: Cell, value: object) -> Work:
         """It writes, and so locks."""
@@ -151,8 +142,6 @@ class Budget(NamedTuple):
     cancels: int = 0
     """Jobs that somebody cancels, or runs again, by their number."""
     retries: int = 0
-    expiries: int = 0
-    """Queued jobs that a worker ends."""
     swallows: int = 0
     """Writes that a trigger of the table drops."""
 
@@ -205,9 +194,9 @@ class Rules(NamedTuple):
     """A heartbeat leaves it to others to write what is late."""
     note_conflicts: bool = True
     """A row inserted beside a live job of the same key is noted, and looked at after the commit."""
-    note_what_was_cancelled: bool = True
-    """A job that is cancelled by hand leaves its row to a worker, and notes that it was queued."""
     look_at_what_was_written: bool = True
     """A write that a trigger drops makes the row late."""
+    retry_locks_late_row: bool = True
+    """Who runs an ended job again lets whoever writes its row later finish first."""
     give_up_soon: bool = True
     """Who writes later does not wait for long for somebody who makes a job."""

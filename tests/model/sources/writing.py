@@ -22,9 +22,8 @@ class Writing(Turn):
         if row is None:
             self._is_done(one, None)
             return
-        is_untouched = late is not None and late.seen != ""
-        is_withdrawn = late is not None and late.is_withdrawn
-        verdict = self._verdict(one, row, is_untouched=is_untouched, is_withdrawn=is_withdrawn)
+        is_untouched = late is not None and late.is_untouched
+        verdict = self._verdict(one, row, is_untouched=is_untouched)
         if verdict == "unwanted":
             self._is_refused(one, row)
         elif others and (verdict != "keep" or one.state in ENDS):
@@ -37,8 +36,7 @@ class Writing(Turn):
             self.put(one.key, "row", self._written(one, row))
             self._is_done(one, row)
         elif verdict == "again":
-            by_hand = cast("Ended", self.sees(one.key, "ended")).by_hand
-            if not row.is_unread and (one.state == "completed" or by_hand):
+            if not row.is_unread and one.state == "completed":
                 self.fault = "a row is worked on again for nothing"
             self.lock(one.key, "row")
             self.then(one._replace(what="store again"))
@@ -46,33 +44,12 @@ class Writing(Turn):
             self._is_done(one, row)
 
     def write_for_somebody(self, one: Statement) -> None:
-        """A worker that ends a queued job knows what the row wants."""
+        """Who cancels a queued job knows what the row wants."""
         self._read(one.key)
         self.write(one._replace(what="write queued"))
 
-    def put_off(self, one: Statement) -> None:
-        """By hand: the row is left to a worker, and what is under way by now came before."""
-        self.lock(one.key, "late")
-        works = list(self.world.works)
-        for place, work in enumerate(works):
-            if work.who.startswith("application") and work.wrote:
-                row = dict(work.wrote).get((one.key, "row"))
-                older = work._replace(older=work.older | {one.key})
-                if isinstance(row, Row) and row.is_wanted:  # what is run again has to read it
-                    is_unread = one.state != "cancelled"
-                    older = older.having((one.key, "row"), row._replace(is_unread=is_unread))
-                works[place] = older
-        self.world = self.world._replace(works=tuple(works))
-        late = self.late(one.key) or Late()
-        if one.state == "cancelled":
-            self._read(one.key)
-            late = late._replace(is_withdrawn=self.rules.note_what_was_cancelled, noted="")
-        else:
-            late = late._replace(seen="before", is_withdrawn=False, noted="retried")
-        self.put(one.key, "late", late)
-
     def _is_swallowed(self, one: Statement, row: Row) -> None:
-        """A trigger of the table has dropped the write."""
+        """Make the row late whose write a trigger of the table has dropped."""
         self.swallows = False
         if not self.rules.look_at_what_was_written:
             self._is_done(one, row)
@@ -87,14 +64,14 @@ class Writing(Turn):
             self.fault = "a job does not run again that somebody retried"
         self._is_done(one, None)
 
-    def _verdict(self, one: Statement, row: Row, *, is_untouched: bool, is_withdrawn: bool) -> str:
+    def _verdict(self, one: Statement, row: Row, *, is_untouched: bool) -> str:
         is_later = one.what == "write later"
         if is_later and self.rules.check_under_lock and one.state in ENDS and self.job(one.key):
             return "keep"
         is_changed = row.shows != "running" and not is_untouched
         if is_later and self.rules.later_only_untouched and one.state == "running" and is_changed:
             return "keep"
-        was_queued = one.what == "write queued" or (is_later and is_withdrawn)
+        was_queued = one.what == "write queued"
         return self._decide(one.state, row.shows, row.is_wanted, was_queued, is_untouched)
 
     def _written(self, one: Statement, row: Row) -> Row:
@@ -171,14 +148,12 @@ class Writing(Turn):
         self.world = self.world._replace(keys=tuple(keys))
 
     def note_late_row(self, one: Statement) -> None:
-        """The number says whether the row was seen: as it still is, or (-1) as it was."""
+        """The number says whether the row was seen as it still is."""
         self.lock(one.key, "late")
         late = self.late(one.key)
+        is_untouched = bool(one.claim) or (late is not None and late.is_untouched)
         noted = one.state if one.state == "retried" or not self.rules.state_of_then else ""
-        late = (late or Late())._replace(noted=noted)
-        if one.claim:
-            late = late._replace(seen="read" if one.claim > 0 else "")
-        self.put(one.key, "late", late)
+        self.put(one.key, "late", Late(is_untouched, noted))
 
     def _begin(self, key: int, row: Row | None) -> None:
         """A handler is given the row, or its job must not run."""
