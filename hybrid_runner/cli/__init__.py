@@ -34,7 +34,7 @@ COMMANDS = {
     "queues": "pause and resume queues",
     "attach": "make an existing table a source of jobs",
     "detach": "leave the table as it was",
-    "sources": "list and show the attached tables, and write late rows",
+    "sources": "list and show the attached tables",
     "schedules": "make, list, preview, run, pause and remove schedules",
     "signal": "send a signal to the jobs that wait for it",
     "monitors": "monitor services: their health, and what has become of it",
