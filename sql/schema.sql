@@ -2818,12 +2818,38 @@ CREATE FUNCTION hybrid_runner.outranks_owner(source integer) RETURNS boolean
     AS $$
 BEGIN
     RETURN EXISTS (
+        WITH RECURSIVE touched (oid) AS (
+            SELECT s.relation::oid FROM hybrid_runner.sources AS s WHERE s.id = outranks_owner.source
+            UNION
+            SELECT i.inhrelid FROM touched AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+        ),
+        behind (role) AS (
+            SELECT c.relowner FROM touched AS t LEFT JOIN pg_class AS c ON c.oid = t.oid
+            UNION
+            SELECT CASE WHEN n.nspowner = 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END
+            FROM hybrid_runner.sources AS s
+            JOIN pg_database AS d ON d.datname = current_database()
+            LEFT JOIN pg_class AS c ON c.oid = s.relation
+            LEFT JOIN pg_namespace AS n
+                ON n.oid = c.relnamespace AND s.relation_name = format('%I.%I', n.nspname, c.relname)
+            WHERE s.id = outranks_owner.source
+        ),
+        acting (role) AS (
+            SELECT r.oid FROM pg_roles AS r WHERE r.rolname = session_user
+            UNION
+            -- SET SESSION AUTHORIZATION can be taken back by what it runs.
+            SELECT a.usesysid FROM pg_stat_get_activity(pg_backend_pid()) AS a
+            UNION
+            SELECT p.proowner
+            FROM pg_proc AS p
+            WHERE p.proname = format('source_%s_write', outranks_owner.source)
+                AND p.pronamespace = 'hybrid_runner'::regnamespace
+        )
         SELECT
-        FROM hybrid_runner.sources AS s
-        JOIN pg_class AS c ON c.oid = s.relation
-        JOIN pg_roles AS r ON r.rolsuper AND pg_has_role(session_user, r.oid, 'MEMBER')
-            AND NOT pg_has_role(c.relowner, r.oid, 'MEMBER')
-        WHERE s.id = outranks_owner.source
+        FROM pg_roles AS r
+        WHERE r.rolsuper
+            AND EXISTS (SELECT FROM acting AS a WHERE pg_has_role(a.role, r.oid, 'MEMBER'))
+            AND EXISTS (SELECT FROM behind AS b WHERE pg_has_role(b.role, r.oid, 'MEMBER') IS NOT TRUE)
     );
 END
 $$;
@@ -4014,7 +4040,7 @@ CREATE FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys tex
     AS $_$
 BEGIN
     IF hybrid_runner.outranks_owner(rows_of_source.source) THEN
-        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser, or attach it anew';
 
     END IF;
 
@@ -4674,7 +4700,7 @@ DECLARE
 
 BEGIN
     IF hybrid_runner.outranks_owner(want_rows.source) THEN
-        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser, or attach it anew';
 
     END IF;
 
@@ -4868,7 +4894,7 @@ BEGIN
 
         why := CASE
             WHEN is_outranked
-                THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser'
+                THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser, or attach it anew'
             ELSE 'a worker writes it later'
         END;
 

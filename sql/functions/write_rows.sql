@@ -55,7 +55,7 @@ BEGIN
         outcomes := array_fill('locked'::text, ARRAY[cardinality(ids)]);
         why := CASE
             WHEN is_outranked
-                THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser'
+                THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser, or attach it anew'
             ELSE 'a worker writes it later'
         END;
         -- The number of a subtransaction is above all that are in use, here and in other sessions.
