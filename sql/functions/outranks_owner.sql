@@ -5,8 +5,26 @@
 CREATE OR REPLACE FUNCTION hybrid_runner.outranks_owner(source integer) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    acting oid[] := ARRAY(
+        -- SET SESSION AUTHORIZATION can be taken back by what it runs.
+        SELECT a.usesysid FROM pg_stat_get_activity(pg_backend_pid()) AS a
+        UNION ALL
+        SELECT p.proowner
+        FROM pg_proc AS p
+        WHERE p.proname = 'source_' || outranks_owner.source || '_write'
+            AND p.pronamespace = 'hybrid_runner'::regnamespace
+    );
+    superusers oid[] := ARRAY(
+        SELECT r.oid
+        FROM pg_roles AS r
+        WHERE r.rolsuper AND (
+            pg_has_role(session_user, r.oid, 'MEMBER')
+            OR EXISTS (SELECT FROM unnest(acting) AS a (role) WHERE pg_has_role(a.role, r.oid, 'MEMBER'))
+        )
+    );
 BEGIN
-    RETURN EXISTS (
+    RETURN superusers <> '{}' AND EXISTS (
         WITH RECURSIVE touched (oid) AS (
             SELECT s.relation::oid FROM hybrid_runner.sources AS s WHERE s.id = outranks_owner.source
             UNION
@@ -22,23 +40,12 @@ BEGIN
             LEFT JOIN pg_namespace AS n
                 ON n.oid = c.relnamespace AND s.relation_name = format('%I.%I', n.nspname, c.relname)
             WHERE s.id = outranks_owner.source
-        ),
-        acting (role) AS (
-            SELECT r.oid FROM pg_roles AS r WHERE r.rolname = session_user
-            UNION
-            -- SET SESSION AUTHORIZATION can be taken back by what it runs.
-            SELECT a.usesysid FROM pg_stat_get_activity(pg_backend_pid()) AS a
-            UNION
-            SELECT p.proowner
-            FROM pg_proc AS p
-            WHERE p.proname = format('source_%s_write', outranks_owner.source)
-                AND p.pronamespace = 'hybrid_runner'::regnamespace
         )
         SELECT
-        FROM pg_roles AS r
-        WHERE r.rolsuper
-            AND EXISTS (SELECT FROM acting AS a WHERE pg_has_role(a.role, r.oid, 'MEMBER'))
-            AND EXISTS (SELECT FROM behind AS b WHERE pg_has_role(b.role, r.oid, 'MEMBER') IS NOT TRUE)
+        FROM behind AS b
+        WHERE EXISTS (
+            SELECT FROM unnest(superusers) AS s (role) WHERE pg_has_role(b.role, s.role, 'MEMBER') IS NOT TRUE
+        )
     );
 END
 $$;
