@@ -132,6 +132,7 @@ DECLARE
     own jsonb;
     live text[];
     found jsonb;
+    failed jsonb := '{}';
     key text;
 BEGIN
     SELECT coalesce(jsonb_object_agg(j.row_key, j.id), '{}') INTO own
@@ -151,17 +152,31 @@ BEGIN
         BEGIN
             SELECT coalesce(jsonb_object_agg(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled)), '{}')
             INTO found
-            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'seen', apply_to_jobs.keys, NULL) AS r;
+            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'judged', apply_to_jobs.keys, NULL) AS r;
         EXCEPTION
             WHEN OTHERS THEN
-                refused := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
+                -- One row may be at fault: each is asked alone.
+                found := '{}';
+                FOREACH key IN ARRAY apply_to_jobs.keys LOOP
+                    BEGIN
+                        found := found || coalesce((
+                            SELECT jsonb_build_object(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled))
+                            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'judged', ARRAY[key], NULL) AS r
+                        ), '{}');
+                    EXCEPTION
+                        WHEN OTHERS THEN
+                            failed := failed || jsonb_build_object(
+                                key, left(format('%s (%s)', SQLERRM, SQLSTATE), 1000));
+                    END;
+                END LOOP;
         END;
     END IF;
 
     FOR at IN 1..cardinality(apply_to_jobs.keys) LOOP
         place := at;
         key := apply_to_jobs.keys[at];
-        IF refused IS NOT NULL AND found IS NULL OR key = ANY (live) AND NOT own ? key THEN
+        refused := failed ->> key;
+        IF refused IS NOT NULL OR key = ANY (live) AND NOT own ? key THEN
             did := 'later';
         ELSIF found IS NULL THEN
             did := 'nothing'; -- it is not attached any more
@@ -4867,6 +4882,8 @@ DECLARE
 
     is_outranked boolean;
 
+    is_unseen boolean := false;
+
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = write_rows.source) THEN
         RETURN QUERY SELECT a.id, 'detached', NULL::text
@@ -4905,18 +4922,6 @@ BEGIN
             ELSE 'a worker writes it later'
         END;
 
-        -- The number of a subtransaction is above all that are in use, here and in other sessions.
-        BEGIN
-            INSERT INTO hybrid_runner.late_rows (source, row_key, why) VALUES (0, pg_backend_pid(), '')
-            RETURNING xmin::text INTO newest;
-
-            RAISE 'rolled back';
-
-        EXCEPTION
-            WHEN raise_exception THEN NULL;
-
-        END;
-
     ELSE
         BEGIN
             EXECUTE format(
@@ -4951,10 +4956,25 @@ BEGIN
 
                     EXCEPTION
                         WHEN OTHERS THEN
-                            NULL; -- not even that: whoever asked for the row has to wait
+                            is_unseen := true; -- the one that asked for the row has to wait
                     END;
 
                 END IF;
+
+        END;
+
+    END IF;
+
+    IF put_off OR is_unseen THEN
+        -- The number of a subtransaction is above all that are in use, here and in other sessions.
+        BEGIN
+            INSERT INTO hybrid_runner.late_rows (source, row_key, why) VALUES (0, pg_backend_pid(), '')
+            RETURNING xmin::text INTO newest;
+
+            RAISE 'rolled back';
+
+        EXCEPTION
+            WHEN raise_exception THEN NULL;
 
         END;
 
@@ -4971,7 +4991,8 @@ BEGIN
                 CASE
                     WHEN o.outcome = 'undone' THEN o.seen
                     WHEN is_checked THEN NULL
-                    WHEN put_off AND a.state = 'retried' THEN '<' || newest
+                    WHEN put_off AND a.state = 'retried' OR is_unseen AND a.state = 'running'
+                        THEN '<' || newest
                     WHEN a.state IN ('running', 'retried') OR a.was_queued THEN o.seen
                 END,
                 CASE WHEN put_off AND a.was_queued THEN newest END

@@ -1,5 +1,5 @@
 -- rows_of_source: rows of an attached table, as the function says that was made for it: what is
--- 'read', 'seen' or 'held' (these keys), 'running without job', or 'plans' (how such rows would be
+-- 'read', 'seen', 'judged' or 'held' (these keys), 'running without job', or 'plans' (how such rows would be
 -- found).
 CREATE OR REPLACE FUNCTION hybrid_runner.rows_of_source(
     source integer, what text, keys text[], most integer

@@ -31,6 +31,7 @@ DECLARE
     newest text;
     is_news boolean;
     is_outranked boolean;
+    is_unseen boolean := false;
 BEGIN
     IF NOT EXISTS (SELECT FROM hybrid_runner.sources AS s WHERE s.id = write_rows.source) THEN
         RETURN QUERY SELECT a.id, 'detached', NULL::text
@@ -57,14 +58,6 @@ BEGIN
             WHEN is_outranked
                 THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser, or attach it anew'
             ELSE 'a worker writes it later'
-        END;
-        -- The number of a subtransaction is above all that are in use, here and in other sessions.
-        BEGIN
-            INSERT INTO hybrid_runner.late_rows (source, row_key, why) VALUES (0, pg_backend_pid(), '')
-            RETURNING xmin::text INTO newest;
-            RAISE 'rolled back';
-        EXCEPTION
-            WHEN raise_exception THEN NULL;
         END;
     ELSE
         BEGIN
@@ -93,12 +86,22 @@ BEGIN
                             write_rows.source, 'seen', write_rows.keys, NULL) AS r ON r.row_key = a.key;
                     EXCEPTION
                         WHEN OTHERS THEN
-                            NULL; -- not even that: whoever asked for the row has to wait
+                            is_unseen := true; -- the one that asked for the row has to wait
                     END;
                 END IF;
         END;
     END IF;
 
+    IF put_off OR is_unseen THEN
+        -- The number of a subtransaction is above all that are in use, here and in other sessions.
+        BEGIN
+            INSERT INTO hybrid_runner.late_rows (source, row_key, why) VALUES (0, pg_backend_pid(), '')
+            RETURNING xmin::text INTO newest;
+            RAISE 'rolled back';
+        EXCEPTION
+            WHEN raise_exception THEN NULL;
+        END;
+    END IF;
     IF outcomes && ARRAY['locked', 'refused', 'undone'] THEN
         WITH noted AS (
             INSERT INTO hybrid_runner.late_rows AS l
@@ -110,7 +113,8 @@ BEGIN
                 CASE
                     WHEN o.outcome = 'undone' THEN o.seen
                     WHEN is_checked THEN NULL
-                    WHEN put_off AND a.state = 'retried' THEN '<' || newest
+                    WHEN put_off AND a.state = 'retried' OR is_unseen AND a.state = 'running'
+                        THEN '<' || newest
                     WHEN a.state IN ('running', 'retried') OR a.was_queued THEN o.seen
                 END,
                 CASE WHEN put_off AND a.was_queued THEN newest END

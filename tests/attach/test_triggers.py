@@ -129,7 +129,7 @@ async def test_a_row_that_is_to_be_cancelled_is_noted_once(database: Connection)
     await database.execute("UPDATE public.audits SET status = 'cancelled'")
     await database.execute("UPDATE public.audits SET status = 'cancelled', website_url = 'c'")
     assert await changes(database) == [("1", "cancelled")]
-    look = "SELECT bool_and(is_cancelled) FROM hybrid_runner.source_1_rows('seen', '{1,2}', NULL)"
+    look = "SELECT bool_and(is_cancelled) FROM hybrid_runner.source_1_rows('judged', '{1,2}', NULL)"
     assert await database.fetchval(look)
     await database.execute("UPDATE public.audits SET status = NULL WHERE id = 1")
     assert not await database.fetchval(look)

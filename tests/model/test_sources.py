@@ -106,6 +106,7 @@ CIRCLE = "transactions wait for each other"
         (Rules(compare_what_was_queued=False), Budget(2, expiries=1), UNREAD),
         (Rules(note_what_was_cancelled=False), Budget(1, cancels=1), TWICE),
         (Rules(look_at_what_was_written=False), Budget(1, swallows=1), "left running"),
+        (Rules(see_what_was_refused=False), Budget(1, swallows=1), TWICE),
         (Rules(beats_leave_late_rows=False), Budget(2, beats=1), TWICE),
         (Rules(note_conflicts=False), Budget(3), LOST),
     ],

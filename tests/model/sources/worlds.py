@@ -209,5 +209,7 @@ class Rules(NamedTuple):
     """A job that is cancelled by hand leaves its row to a worker, and notes that it was queued."""
     look_at_what_was_written: bool = True
     """A write that a trigger drops makes the row late."""
+    see_what_was_refused: bool = True
+    """Of a row that cannot show that its job runs the version is noted. Dropped: it is unknown."""
     give_up_soon: bool = True
     """Who writes later does not wait for long for somebody who makes a job."""
