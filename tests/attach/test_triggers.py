@@ -253,10 +253,10 @@ async def test_rows_are_looked_at_and_missing_jobs_are_stored(database: Connecti
     )
     await database.execute("RESET session_replication_role")
     look = "SELECT row_key, word, is_wanted FROM hybrid_runner.source_1_rows($1, $2, $3)"
-    read = await database.fetch(look, "seen", ["1", "3", "99"], None)
+    read = await database.fetch(look, "judged", ["1", "3", "99"], None)
     assert sorted(map(tuple, read)) == [("1", "pending", True), ("3", "processing", False)]
     running = await database.fetch(look, "running without job", [], 10)
-    assert list(map(tuple, running)) == [("3", "processing", False)]
+    assert list(map(tuple, running)) == [("3", "processing", None)]
     assert await database.fetch(look, "running without job", ["3"], 10) == []
     wanted = await database.fetch(look, "wanted without job", ["4"], 10)
     assert list(map(tuple, wanted)) == [("2", "pending", True)]
