@@ -1,7 +1,7 @@
 -- outranks_owner: true if the session, its login, or the owner of what was made for the table can
 -- become a superuser that a role behind the table cannot: no code of that role runs here.
--- Behind the table are its owner, those of its partitions and children, and the owner of its schema,
--- who can put another table in its place. A table that is gone or renamed has none.
+-- Behind the table are its owner, those of its partitions and children, and the owner of its
+-- schema, who can put another table in its place. A table that is gone or renamed has none.
 CREATE OR REPLACE FUNCTION hybrid_runner.outranks_owner(source integer) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$

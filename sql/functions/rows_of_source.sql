@@ -1,6 +1,6 @@
 -- rows_of_source: rows of an attached table, as the function says that was made for it: what is
--- 'read', 'seen', 'judged' or 'held' (these keys), 'running without job', or 'plans' (how such rows would be
--- found).
+-- 'read', 'seen', 'judged' or 'held' (these keys), 'running without job', or 'plans' (how such rows
+-- would be found).
 CREATE OR REPLACE FUNCTION hybrid_runner.rows_of_source(
     source integer, what text, keys text[], most integer
 ) RETURNS TABLE (

@@ -1,4 +1,4 @@
--- outranked: comes when what an earlier call made is gone, and before anything of the owner is read.
+-- outranked: comes when what an earlier call made is gone, before anything of the owner is read.
 DO <<quote>>
 BEGIN
     IF hybrid_runner.outranks_owner(<<number>>) THEN
