@@ -132,6 +132,7 @@ DECLARE
     own jsonb;
     live text[];
     found jsonb;
+    failed jsonb := '{}';
     key text;
 BEGIN
     SELECT coalesce(jsonb_object_agg(j.row_key, j.id), '{}') INTO own
@@ -151,17 +152,31 @@ BEGIN
         BEGIN
             SELECT coalesce(jsonb_object_agg(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled)), '{}')
             INTO found
-            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'seen', apply_to_jobs.keys, NULL) AS r;
+            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'judged', apply_to_jobs.keys, NULL) AS r;
         EXCEPTION
             WHEN OTHERS THEN
-                refused := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
+                -- One row may be at fault: each is asked alone.
+                found := '{}';
+                FOREACH key IN ARRAY apply_to_jobs.keys LOOP
+                    BEGIN
+                        found := found || coalesce((
+                            SELECT jsonb_build_object(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled))
+                            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'judged', ARRAY[key], NULL) AS r
+                        ), '{}');
+                    EXCEPTION
+                        WHEN OTHERS THEN
+                            failed := failed || jsonb_build_object(
+                                key, left(format('%s (%s)', SQLERRM, SQLSTATE), 1000));
+                    END;
+                END LOOP;
         END;
     END IF;
 
     FOR at IN 1..cardinality(apply_to_jobs.keys) LOOP
         place := at;
         key := apply_to_jobs.keys[at];
-        IF refused IS NOT NULL AND found IS NULL OR key = ANY (live) AND NOT own ? key THEN
+        refused := failed ->> key;
+        IF refused IS NOT NULL OR key = ANY (live) AND NOT own ? key THEN
             did := 'later';
         ELSIF found IS NULL THEN
             did := 'nothing'; -- it is not attached any more
@@ -2819,14 +2834,47 @@ CREATE FUNCTION hybrid_runner.outranks_owner(source integer) RETURNS boolean
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+DECLARE
+    acting oid[] := ARRAY(
+        -- SET SESSION AUTHORIZATION can be taken back by what it runs.
+        SELECT a.usesysid FROM pg_stat_get_activity(pg_backend_pid()) AS a
+        UNION ALL
+        SELECT p.proowner
+        FROM pg_proc AS p
+        WHERE p.proname = 'source_' || outranks_owner.source || '_write'
+            AND p.pronamespace = 'hybrid_runner'::regnamespace
+    );
+    superusers oid[] := ARRAY(
+        SELECT r.oid
+        FROM pg_roles AS r
+        WHERE r.rolsuper AND (
+            pg_has_role(session_user, r.oid, 'MEMBER')
+            OR EXISTS (SELECT FROM unnest(acting) AS a (role) WHERE pg_has_role(a.role, r.oid, 'MEMBER'))
+        )
+    );
 BEGIN
-    RETURN EXISTS (
+    RETURN superusers <> '{}' AND EXISTS (
+        WITH RECURSIVE touched (oid) AS (
+            SELECT s.relation::oid FROM hybrid_runner.sources AS s WHERE s.id = outranks_owner.source
+            UNION
+            SELECT i.inhrelid FROM touched AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+        ),
+        behind (role) AS (
+            SELECT c.relowner FROM touched AS t LEFT JOIN pg_class AS c ON c.oid = t.oid
+            UNION
+            SELECT CASE WHEN n.nspowner = 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END
+            FROM hybrid_runner.sources AS s
+            JOIN pg_database AS d ON d.datname = current_database()
+            LEFT JOIN pg_class AS c ON c.oid = s.relation
+            LEFT JOIN pg_namespace AS n
+                ON n.oid = c.relnamespace AND s.relation_name = format('%I.%I', n.nspname, c.relname)
+            WHERE s.id = outranks_owner.source
+        )
         SELECT
-        FROM hybrid_runner.sources AS s
-        JOIN pg_class AS c ON c.oid = s.relation
-        JOIN pg_roles AS r ON r.rolsuper AND pg_has_role(session_user, r.oid, 'MEMBER')
-            AND NOT pg_has_role(c.relowner, r.oid, 'MEMBER')
-        WHERE s.id = outranks_owner.source
+        FROM behind AS b
+        WHERE EXISTS (
+            SELECT FROM unnest(superusers) AS s (role) WHERE pg_has_role(b.role, s.role, 'MEMBER') IS NOT TRUE
+        )
     );
 END
 $$;
@@ -4022,7 +4070,7 @@ CREATE FUNCTION hybrid_runner.rows_of_source(source integer, what text, keys tex
     AS $_$
 BEGIN
     IF hybrid_runner.outranks_owner(rows_of_source.source) THEN
-        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser, or attach it anew';
 
     END IF;
 
@@ -4682,7 +4730,7 @@ DECLARE
 
 BEGIN
     IF hybrid_runner.outranks_owner(want_rows.source) THEN
-        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser, or attach it anew';
 
     END IF;
 
@@ -4871,7 +4919,7 @@ BEGIN
 
         why := CASE
             WHEN is_outranked
-                THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser'
+                THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser, or attach it anew'
             ELSE 'a worker writes it later'
         END;
 
@@ -4909,7 +4957,7 @@ BEGIN
 
                     EXCEPTION
                         WHEN OTHERS THEN
-                            NULL; -- not even that: whoever asked for the row has to wait
+                            NULL; -- the one that asked for the row has to wait, and its read fails too
                     END;
 
                 END IF;

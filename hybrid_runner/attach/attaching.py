@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from hybrid_runner.attach.checking import check
+from hybrid_runner.attach.checking import check, in_one_line, read_table
 from hybrid_runner.attach.definitions import stored_definition
 from hybrid_runner.attach.quoting import identifier
 from hybrid_runner.attach.rendering import attaching
@@ -103,25 +103,29 @@ async def as_script(
 
 async def with_fault(connection: Connection, connects: Connects, view: SourceView) -> SourceView:
     """What is wrong with the table itself, if it is still there: a column that was dropped, a word
-    that it no longer takes.
+    that it no longer takes. Not for a superuser: to parse an expression may run its owner's code.
     """
     if view.named_now is None:
         return view
+
+    async def look() -> str | None:
+        definition = stored_definition(view.definition, str(view.named_now))
+        with in_one_line():
+            head = (await read_table(connection, definition.table)).head
+        if head.outranked_by_asker is not None:
+            return head.runner_owner
+        await check(connection, definition, view.id, for_script=True)
+        return None
+
     try:
-        definition = stored_definition(view.definition, view.named_now)
-        await change_tables(
-            lambda: check(connection, definition, view.id, for_script=True),
-            connection,
-            connects,
-            longest=0,
-            what="look",
-            keeps=False,
+        checker = await change_tables(
+            look, connection, connects, longest=0, what="look", keeps=False
         )
     except ConfigurationError as error:
         return replace(view, fault=str(error))
     except (RunnerError, TypeError, LookupError):  # it cannot be looked at, or was not made by us
         return view
-    return view
+    return replace(view, checked_by=checker)
 
 
 async def _plan(connection: Connection, definition: SourceDefinition, *, for_script: bool) -> Plan:

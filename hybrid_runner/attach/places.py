@@ -31,7 +31,8 @@ def _over(expression: Expression | None, alias: str) -> str:
 
 
 def _word(source: Source, alias: str) -> str:
-    return f"{alias}.{identifier(source.status.name)}::text"
+    """Return SQL for the status, and not for all of what others may write there instead."""
+    return f"left({alias}.{identifier(source.status.name)}::text, 1000)"
 
 
 def _application_path(source: Source) -> str:
@@ -57,11 +58,18 @@ def _concerns_us_at_once(source: Source) -> str:
 
 
 def _is_running(source: Source, alias: str) -> str:
+    return _has_word(source, alias, source.words.running, source.words.snoozed)
+
+
+def _is_queued(source: Source, alias: str) -> str:
+    return _has_word(source, alias, source.words.queued)
+
+
+def _has_word(source: Source, alias: str, *words: str | None) -> str:
     word = f"{alias}.{identifier(source.status.name)}"
     if source.status.base not in _COMPARED_AS_THEY_ARE:
         word += "::text"
-    words = dict.fromkeys([source.words.running, written.needed(source.words.snoozed)])
-    return f"{word} IN ({', '.join(map(literal, words))})"
+    return f"{word} IN ({', '.join(map(literal, dict.fromkeys(map(written.needed, words))))})"
 
 
 def _has_no_job(source: Source, alias: str) -> str:
@@ -179,6 +187,7 @@ _OF_ROW: dict[str, Callable[..., str]] = {
     "shows": _shows,
     "shows_to": _shows_to,
     "is_undone": _is_undone,
+    "is_queued": _is_queued,
     "is_running": _is_running,
     "has_no_job": _has_no_job,
     "priority": _priority,

@@ -32,6 +32,7 @@ def attaching(source: Source) -> tuple[str, ...]:
         *_acting_as(source.runner_owner),
         *_locking(source.number, source.runner_owner),
         _drop(source.number, f"{_TRIGGERED}|{_CALLED}"),
+        _render(source, "outranked"),
         _render(source, "views"),
         *_may_create(source, "GRANT CREATE ON SCHEMA hybrid_runner TO {}"),
         _act_as(source.owner),

@@ -26,10 +26,6 @@ DO $still_ours$ BEGIN
     ) THEN
         RAISE EXCEPTION 'somebody else has attached the table meanwhile: print this script again';
     END IF;
-    IF hybrid_runner.outranks_owner({number}) THEN
-        RAISE EXCEPTION 'a superuser runs no code of the table''s owner: run this as %',
-            {runner_owner};
-    END IF;
 END $still_ours$"""
 _BACKFILL = """\
 
@@ -75,7 +71,6 @@ def attaching_script(
             number=record.number,
             table=named,
             kind=literal(record.kind),
-            runner_owner=literal(runner_owner),
         ),
         *statements,
     ]

@@ -88,8 +88,18 @@ def check_rights(head: TableHead, *, trust_owner: bool, for_script: bool) -> Non
     """ConfigurationError unless whoever asks may attach it; a script is run by somebody else."""
     name, owner, role = head.full_name, readable(head.owner), readable(head.role)
     runner = readable(head.runner_owner)
-    if (head.is_asked_by_superuser or head.runner_is_superuser) and not for_script:
-        raise ConfigurationError(_above_owner(name, owner, runner, head))
+    if head.outranked_by_runner is not None:
+        raise ConfigurationError(
+            f"{readable(head.outranked_by_runner)} owns {name}, its schema or a partition of it,"
+            f" and hybrid_runner belongs to {runner}, who is a superuser or can become one: have"
+            " the schema migrated by a role that cannot (deploy/README.md), and attach as that"
+        )
+    if head.outranked_by_asker is not None:
+        raise ConfigurationError(
+            f"a superuser cannot attach {name}: {readable(head.outranked_by_asker)} owns it, its"
+            f" schema or a partition of it; attach as {runner}, after GRANT {owner} TO {runner}, or"
+            f" print it as {runner} with --sql"
+        )
     if not (head.may_act_as_runner_owner or for_script):
         raise ConfigurationError(_cannot_act_as_runner(head.role, head.runner_owner))
     if not (head.may_act_as_owner or for_script):
@@ -108,19 +118,6 @@ def check_rights(head: TableHead, *, trust_owner: bool, for_script: bool) -> Non
             f"{name} belongs to {owner}, not to {runner}: with --trust-owner that role is trusted"
             " like a worker, in whose sessions its triggers and functions run"
         )
-
-
-def _above_owner(name: str, owner: str, runner: str, head: TableHead) -> str:
-    if head.runner_is_superuser:
-        return (
-            f"{name} belongs to {owner}, and hybrid_runner to {runner}, who is a superuser or can"
-            " become one: have the schema migrated by a role that cannot (deploy/README.md), and"
-            " attach as that"
-        )
-    return (
-        f"a superuser cannot attach {name}, which belongs to {owner}: attach as {runner}, after"
-        f" GRANT {owner} TO {runner}, or have {runner} run what --sql prints"
-    )
 
 
 def _cannot_act_as_runner(role: str, owner: str) -> str:

@@ -43,6 +43,8 @@ class SourceView:
     """What was asked for when it was attached."""
     fault: str | None = None
     """Why it could not be attached again as it was; looked for by `app.source` alone."""
+    checked_by: str | None = None
+    """A role that can look for that, since the one that asks is a superuser."""
 
     @property
     def table(self) -> str:
@@ -66,6 +68,8 @@ class SourceView:
             yield "its triggers are gone: attach it again"
         if self.fault is not None:
             yield f"the table is no longer what it was, attach it again: {self.fault}"
+        if self.checked_by is not None:
+            yield f"a superuser does not check its words and SQL: look as {self.checked_by}"
         for name in self.disabled:
             yield f"trigger {name} is disabled: ALTER TABLE {self.named_now} ENABLE TRIGGER {name}"
         if self.late:

@@ -56,10 +56,12 @@ class TableHead(NamedTuple):
     may_act_as_runner_owner: bool
     role: str
     """Who asks."""
-    is_asked_by_superuser: bool
-    """True if the session can become a superuser and the table's owner cannot."""
-    runner_is_superuser: bool
-    """True if the owner of hybrid_runner can become a superuser and the table's owner cannot."""
+    outranked_by_asker: str | None
+    """A role that owns the table, its schema or a partition, and cannot become a superuser that the
+    session can become.
+    """
+    outranked_by_runner: str | None
+    """The same, beside the owner of hybrid_runner."""
     search_path: str | None
     """What is set for the owner, or for the database."""
     owner_sees_all: bool

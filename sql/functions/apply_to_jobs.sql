@@ -15,6 +15,7 @@ DECLARE
     own jsonb;
     live text[];
     found jsonb;
+    failed jsonb := '{}';
     key text;
 BEGIN
     SELECT coalesce(jsonb_object_agg(j.row_key, j.id), '{}') INTO own
@@ -34,17 +35,31 @@ BEGIN
         BEGIN
             SELECT coalesce(jsonb_object_agg(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled)), '{}')
             INTO found
-            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'seen', apply_to_jobs.keys, NULL) AS r;
+            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'judged', apply_to_jobs.keys, NULL) AS r;
         EXCEPTION
             WHEN OTHERS THEN
-                refused := left(format('%s (%s)', SQLERRM, SQLSTATE), 1000);
+                -- One row may be at fault: each is asked alone.
+                found := '{}';
+                FOREACH key IN ARRAY apply_to_jobs.keys LOOP
+                    BEGIN
+                        found := found || coalesce((
+                            SELECT jsonb_build_object(r.row_key, jsonb_build_array(r.is_wanted, r.is_cancelled))
+                            FROM hybrid_runner.rows_of_source(apply_to_jobs.source, 'judged', ARRAY[key], NULL) AS r
+                        ), '{}');
+                    EXCEPTION
+                        WHEN OTHERS THEN
+                            failed := failed || jsonb_build_object(
+                                key, left(format('%s (%s)', SQLERRM, SQLSTATE), 1000));
+                    END;
+                END LOOP;
         END;
     END IF;
 
     FOR at IN 1..cardinality(apply_to_jobs.keys) LOOP
         place := at;
         key := apply_to_jobs.keys[at];
-        IF refused IS NOT NULL AND found IS NULL OR key = ANY (live) AND NOT own ? key THEN
+        refused := failed ->> key;
+        IF refused IS NOT NULL OR key = ANY (live) AND NOT own ? key THEN
             did := 'later';
         ELSIF found IS NULL THEN
             did := 'nothing'; -- it is not attached any more

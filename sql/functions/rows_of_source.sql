@@ -1,6 +1,6 @@
 -- rows_of_source: rows of an attached table, as the function says that was made for it: what is
--- 'read', 'seen' or 'held' (these keys), 'running without job', or 'plans' (how such rows would be
--- found).
+-- 'read', 'seen', 'judged' or 'held' (these keys), 'running without job', or 'plans' (how such rows
+-- would be found).
 CREATE OR REPLACE FUNCTION hybrid_runner.rows_of_source(
     source integer, what text, keys text[], most integer
 ) RETURNS TABLE (
@@ -11,7 +11,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF hybrid_runner.outranks_owner(rows_of_source.source) THEN
-        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser, or attach it anew';
     END IF;
     RETURN QUERY EXECUTE format(
         'SELECT r.row_key, r.word, r.is_wanted, r.seen, r.fresh, r.size, r.stale_at, r.is_cancelled'

@@ -10,7 +10,7 @@ DECLARE
     made integer;
 BEGIN
     IF hybrid_runner.outranks_owner(want_rows.source) THEN
-        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser';
+        RAISE 'a superuser runs no code of the table''s owner: use a worker login that is no superuser, or attach it anew';
     END IF;
     EXECUTE format('SELECT hybrid_runner.%I($1, $2, $3)', 'source_' || want_rows.source || '_want')
     INTO made USING want_rows.most, want_rows.first_block, want_rows.blocks;

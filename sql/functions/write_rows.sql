@@ -52,7 +52,7 @@ BEGIN
         outcomes := array_fill('locked'::text, ARRAY[cardinality(ids)]);
         why := CASE
             WHEN is_outranked
-                THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser'
+                THEN 'a superuser runs no code of the table''s owner: use a worker login that is no superuser, or attach it anew'
             ELSE 'a worker writes it later'
         END;
     ELSE
@@ -82,7 +82,7 @@ BEGIN
                             write_rows.source, 'seen', write_rows.keys, NULL) AS r ON r.row_key = a.key;
                     EXCEPTION
                         WHEN OTHERS THEN
-                            NULL; -- not even that: whoever asked for the row has to wait
+                            NULL; -- the one that asked for the row has to wait, and its read fails too
                     END;
                 END IF;
         END;

@@ -1,7 +1,7 @@
 -- describe_table: the table itself, who owns it, and what whoever asks may do with it.
 -- $1 int8 oid
--- odd: from 16 on a member may have been denied SET ROLE; before there is no such word. A role
---   that can become a superuser counts as one.
+-- odd: from 16 on a member may have been denied SET ROLE; before there is no such word. Who is
+--   outranked, outranks_owner() says, too.
 SELECT
     c.oid::int8 AS oid, n.nspname::text AS schema_name, c.relname::text AS name,
     c.oid::regclass::text AS full_name, c.relkind::text AS kind,
@@ -24,7 +24,7 @@ SELECT
     has_schema_privilege(c.relowner, c.relnamespace, 'USAGE') AS owner_reaches_it,
     pg_get_userbyid(r.nspowner)::text AS runner_owner,
     pg_has_role(r.nspowner, m.word) AS may_act_as_runner_owner,
-    current_user::text AS role, above.asks AS is_asked_by_superuser, above.owns AS runner_is_superuser,
+    current_user::text AS role, below.asker AS outranked_by_asker, below.runner AS outranked_by_runner,
     (
         SELECT substring(u.setting FROM '^search_path=(.*)$')
         FROM pg_db_role_setting AS s
@@ -65,10 +65,28 @@ CROSS JOIN LATERAL (
     )
 ) AS p
 CROSS JOIN LATERAL (
+    WITH RECURSIVE touched (oid) AS (
+        SELECT c.oid
+        UNION
+        SELECT i.inhrelid FROM touched AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+    ),
+    behind (role) AS (
+        SELECT b.relowner FROM touched AS t JOIN pg_class AS b ON b.oid = t.oid
+        UNION
+        SELECT CASE WHEN n.nspowner = 'pg_database_owner'::regrole THEN d.datdba ELSE n.nspowner END
+        FROM pg_database AS d
+        WHERE d.datname = current_database()
+    )
     SELECT
-        coalesce(bool_or(pg_has_role(session_user, s.oid, 'MEMBER')), false) AS asks,
-        coalesce(bool_or(pg_has_role(r.nspowner, s.oid, 'MEMBER')), false) AS owns
+        min(pg_get_userbyid(b.role)::text) FILTER (
+            WHERE pg_has_role(session_user, s.oid, 'MEMBER') OR pg_has_role(l.usesysid, s.oid, 'MEMBER')
+        ) AS asker,
+        min(pg_get_userbyid(b.role)::text) FILTER (
+            WHERE pg_has_role(r.nspowner, s.oid, 'MEMBER')
+        ) AS runner
     FROM pg_roles AS s
-    WHERE s.rolsuper AND NOT pg_has_role(c.relowner, s.oid, 'MEMBER')
-) AS above
+    JOIN behind AS b ON NOT pg_has_role(b.role, s.oid, 'MEMBER')
+    CROSS JOIN pg_stat_get_activity(pg_backend_pid()) AS l
+    WHERE s.rolsuper
+) AS below
 WHERE c.oid = $1::int8::oid

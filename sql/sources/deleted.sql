@@ -1,6 +1,7 @@
 -- deleted: the trigger on DELETE: note the rows that have a job.
 CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_deleted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET datestyle FROM CURRENT SET intervalstyle = 'postgres' SET extra_float_digits = 1
 AS <<quote>>
 #variable_conflict use_column
 BEGIN

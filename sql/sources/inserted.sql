@@ -3,6 +3,7 @@
 -- that is noted.
 CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_inserted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET datestyle FROM CURRENT SET intervalstyle = 'postgres' SET extra_float_digits = 1
 AS <<quote>>
 #variable_conflict use_column
 DECLARE
@@ -12,7 +13,9 @@ BEGIN
     WITH asked AS MATERIALIZED (
         SELECT
             <<row_key new>> AS row_key, <<priority new>> AS priority, <<run_at new>> AS run_at,
-            <<payload new>> AS payload
+            <<payload new>> AS payload,
+            -- so that a row for which it fails is refused here, and not later
+            (<<cancel new>>) AS is_cancelled
         FROM inserted AS new
         WHERE (<<condition new>>) AND <<key_fits new>>
     ),

@@ -1,9 +1,14 @@
 -- inserted_by_row: the trigger on INSERT of a partitioned table, as `inserted`.
 CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_inserted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET datestyle FROM CURRENT SET intervalstyle = 'postgres' SET extra_float_digits = 1
 AS <<quote>>
 #variable_conflict use_column
+DECLARE
+    is_cancelled boolean;
 BEGIN
+    -- Asked of every row, so that one for which it fails is refused here, and not later.
+    is_cancelled := <<cancel new>>;
     IF (<<condition new>>) AND <<key_fits new>> THEN
         INSERT INTO hybrid_runner.<<prefix>>_jobs (row_key, priority, run_at, payload)
         VALUES (<<row_key new>>, <<priority new>>, <<run_at new>>, <<payload new>>)
@@ -13,7 +18,7 @@ BEGIN
             VALUES (<<row_key new>>, 'wanted');
         END IF;
     -- It may have been moved here from another partition.
-    ELSIF (<<cancel new>>) THEN
+    ELSIF is_cancelled THEN
         INSERT INTO hybrid_runner.<<prefix>>_changes (row_key, what)
         SELECT j.row_key, 'cancelled'
         FROM hybrid_runner.<<prefix>>_jobs AS j

@@ -1,14 +1,19 @@
 -- want: store jobs for rows that are wanted and have none, at most so many; returns how many.
 -- With blocks, only rows that lie in that part of the table, or of each of its partitions.
--- Rows that somebody holds are left out, since nobody knows what they will be.
+-- Rows that somebody holds are left out, since nobody knows what they will be. So are those for
+-- which the SQL over rows fails: if one is met, each is asked alone.
 CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_want(
     most integer, first_block bigint DEFAULT 0, blocks bigint DEFAULT NULL
 ) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET datestyle FROM CURRENT SET intervalstyle = 'postgres' SET extra_float_digits = 1
 AS <<quote>>
 #variable_conflict use_column
 DECLARE
     made integer;
+    new record;
+    failed integer := 0;
+    why text;
 BEGIN
     IF $3 IS NULL THEN
         WITH wanted AS MATERIALIZED (
@@ -42,5 +47,37 @@ BEGIN
     END IF;
     GET DIAGNOSTICS made = ROW_COUNT;
     RETURN made;
+EXCEPTION
+    WHEN data_exception OR integrity_constraint_violation OR raise_exception THEN
+        IF $1 = 0 THEN
+            RAISE; -- it fails whatever the row is
+        END IF;
+        made := 0;
+        FOR new IN
+            SELECT t.*
+            FROM <<relation>> AS t
+            WHERE <<is_queued t>> AND <<has_no_job t>>
+                AND ($3 IS NULL OR t.ctid >= format('(%s,0)', $2)::tid AND t.ctid < format('(%s,0)', $2 + $3)::tid)
+            FOR NO KEY UPDATE OF t SKIP LOCKED
+        LOOP
+            EXIT WHEN made >= $1;
+            BEGIN
+                IF (<<condition new>>) AND <<key_fits new>> THEN
+                    INSERT INTO hybrid_runner.<<prefix>>_jobs (row_key, priority, run_at, payload)
+                    VALUES (<<row_key new>>, <<priority new>>, <<run_at new>>, <<payload new>>)
+                    ON CONFLICT DO NOTHING;
+                    made := made + CASE WHEN FOUND THEN 1 ELSE 0 END;
+                END IF;
+            EXCEPTION
+                WHEN data_exception OR integrity_constraint_violation OR raise_exception THEN
+                    failed := failed + 1;
+                    why := SQLERRM;
+            END;
+        END LOOP;
+        IF failed > 0 THEN
+            RAISE WARNING 'hybrid_runner: the SQL over rows of % fails for % of them, which get no job: %',
+                <<relation_word>>, failed, why;
+        END IF;
+        RETURN made;
 END
 <<quote>>;

@@ -10,6 +10,7 @@ CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_write(
     OUT ids bigint[], OUT outcomes text[], OUT words text[], OUT seens text[]
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms'
+SET datestyle FROM CURRENT SET intervalstyle = 'postgres' SET extra_float_digits = 1
 -- Its statements have one good plan whatever the table holds: by the key.
 SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off
 AS <<quote>>

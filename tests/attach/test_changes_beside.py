@@ -110,7 +110,7 @@ async def test_a_renamed_table_stops_no_job_and_attach_mends_it(database: Connec
     await finish(database, claim)
     ((key, why),) = await late(database)
     assert key == "1"
-    assert "public.audits" in why
+    assert "attach it anew" in why
     again = await attach_table(database, "public.checks", columns=COLUMNS)
     assert again.number == 1
     claim = await claimed(database, 2)
@@ -126,7 +126,7 @@ async def test_a_dropped_table_stops_no_job(database: Connection) -> None:
     await database.execute("DROP TABLE public.audits")
     await finish(database, claim)
     ((_, why),) = await late(database)
-    assert "public.audits" in why
+    assert "attach it anew" in why
 
 
 async def test_a_job_whose_row_is_deleted_ends_and_the_row_is_not_late(

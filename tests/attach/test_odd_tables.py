@@ -244,7 +244,7 @@ async def test_times_without_a_zone_are_utc(type_: str, database: Connection) ->
     claim = await begin(database)
     started = claim.started_at.replace(tzinfo=None)
     assert abs((await row(database))["started"] - started) <= timedelta(seconds=0.5)
-    stale = "SELECT stale_at FROM hybrid_runner.source_1_rows('seen', ARRAY['1'], NULL)"
+    stale = "SELECT stale_at FROM hybrid_runner.source_1_rows('judged', ARRAY['1'], NULL)"
     assert abs(await database.fetchval(stale) - claim.started_at) < timedelta(minutes=5)
     await finish(database, claim)
     await no_row_is_late(database)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from hybrid_runner import Runner
@@ -13,6 +15,17 @@ from hybrid_runner.model.sources import Columns
 from hybrid_runner.storage.connections.connection import Connection, connect
 from tests.attach.definitions import AUDITS, COLUMNS, WORDS, asked, checked, refusal
 from tests.support.logins import Login, Logins
+
+
+@pytest.fixture
+async def stranger(database: Connection, login: Logins) -> AsyncIterator[Connection]:
+    """A login without rights, beside a schema hybrid_runner that belongs to no superuser."""
+    owner = await database.fetchval("SELECT quote_ident(current_user)")
+    await database.execute(f"ALTER SCHEMA hybrid_runner OWNER TO {Login.OTHER_PRODUCER.role}")
+    connection = await connect(login(Login.WORKER))
+    yield connection
+    await connection.close()
+    await database.execute(f"ALTER SCHEMA hybrid_runner OWNER TO {owner}")
 
 
 @pytest.mark.parametrize(
@@ -110,15 +123,15 @@ async def test_a_name_that_we_have_too_is_the_applications(database: Connection)
 
 
 async def test_table_of_another_role_needs_its_owner_to_be_trusted(
-    database: Connection, login: Logins
+    database: Connection, stranger: Connection
 ) -> None:
     """Decision: its owner's triggers run inside the workers' statements."""
     await database.execute(AUDITS)
     await database.execute(f"ALTER TABLE public.audits OWNER TO {Login.NOBODY.role}")
-    said = await refusal(database, asked(), for_script=True)
+    said = await refusal(stranger, asked(), for_script=True)
     assert f"public.audits belongs to {Login.NOBODY.role}, not to" in said
     assert "with --trust-owner that role is trusted like a worker" in said
-    source = (await checked(database, asked(trust_owner=True), for_script=True)).source
+    source = (await checked(stranger, asked(trust_owner=True), for_script=True)).source
     assert source.owner == Login.NOBODY.role
 
 
@@ -170,16 +183,16 @@ async def test_whoever_has_no_right_at_all_is_told_the_grant_that_helps(
 
 
 async def test_an_owner_who_cannot_reach_his_table_is_refused(
-    database: Connection, login: Logins
+    database: Connection, stranger: Connection
 ) -> None:
     """Section 5: which GRANT would help; rows would be late for ever otherwise."""
     owner = Login.NOBODY.role
     await database.execute(f"CREATE SCHEMA app; {AUDITS.replace('public.', 'app.')}")
     await database.execute(f"ALTER TABLE app.audits OWNER TO {owner}")
-    said = await refusal(database, asked(trust_owner=True), for_script=True)
+    said = await refusal(stranger, asked(trust_owner=True), for_script=True)
     assert f"{owner}, who owns app.audits, may not use its schema: run GRANT USAGE ON" in said
-    await database.execute(f"GRANT USAGE ON SCHEMA app TO {owner}")
-    await checked(database, asked(trust_owner=True), for_script=True)
+    await database.execute(f"GRANT USAGE ON SCHEMA app TO {owner}, {Login.WORKER.role}")
+    await checked(stranger, asked(trust_owner=True), for_script=True)
 
 
 async def test_a_script_can_be_asked_for_without_rights(
@@ -198,17 +211,17 @@ FORCED = "ALTER TABLE public.audits ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL S
 
 
 async def test_rows_that_are_hidden_from_the_owner_are_refused(
-    database: Connection, login: Logins
+    database: Connection, stranger: Connection
 ) -> None:
     """Section 1: with FORCE the owner's functions see 0 rows, silently."""
     owner = Login.NOBODY.role
     await database.execute(f"{AUDITS}; ALTER TABLE public.audits OWNER TO {owner}; {FORCED}")
     definition = asked(trust_owner=True)
-    said = await refusal(database, definition, for_script=True)
+    said = await refusal(stranger, definition, for_script=True)
     statement = f"CREATE POLICY hybrid_runner ON public.audits TO {owner} USING (true)"
     assert statement in said
     await database.execute(statement)
-    await checked(database, definition, for_script=True)
+    await checked(stranger, definition, for_script=True)
 
 
 @pytest.mark.parametrize(
@@ -225,24 +238,24 @@ async def test_rows_that_are_hidden_from_the_owner_are_refused(
     ],
 )
 async def test_a_policy_that_lets_the_owner_see_less_does_not_help(
-    database: Connection, login: Logins, policies: str
+    database: Connection, stranger: Connection, policies: str
 ) -> None:
     owner = Login.NOBODY.role
     await database.execute(f"{AUDITS}; ALTER TABLE public.audits OWNER TO {owner}; {FORCED}")
     await database.execute(policies)
     definition = asked(trust_owner=True)
-    assert "FORCE ROW LEVEL SECURITY" in await refusal(database, definition, for_script=True)
+    assert "FORCE ROW LEVEL SECURITY" in await refusal(stranger, definition, for_script=True)
 
 
 async def test_row_security_that_is_not_forced_hides_nothing(
-    database: Connection, login: Logins
+    database: Connection, stranger: Connection
 ) -> None:
     owner = Login.NOBODY.role
     await database.execute(
         f"{AUDITS}; ALTER TABLE public.audits OWNER TO {owner};"
         " ALTER TABLE public.audits ENABLE ROW LEVEL SECURITY"
     )
-    await checked(database, asked(trust_owner=True), for_script=True)
+    await checked(stranger, asked(trust_owner=True), for_script=True)
 
 
 async def test_a_refusal_is_one_line_whatever_it_quotes(database: Connection) -> None:

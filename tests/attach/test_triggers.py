@@ -129,7 +129,7 @@ async def test_a_row_that_is_to_be_cancelled_is_noted_once(database: Connection)
     await database.execute("UPDATE public.audits SET status = 'cancelled'")
     await database.execute("UPDATE public.audits SET status = 'cancelled', website_url = 'c'")
     assert await changes(database) == [("1", "cancelled")]
-    look = "SELECT bool_and(is_cancelled) FROM hybrid_runner.source_1_rows('seen', '{1,2}', NULL)"
+    look = "SELECT bool_and(is_cancelled) FROM hybrid_runner.source_1_rows('judged', '{1,2}', NULL)"
     assert await database.fetchval(look)
     await database.execute("UPDATE public.audits SET status = NULL WHERE id = 1")
     assert not await database.fetchval(look)
@@ -253,10 +253,10 @@ async def test_rows_are_looked_at_and_missing_jobs_are_stored(database: Connecti
     )
     await database.execute("RESET session_replication_role")
     look = "SELECT row_key, word, is_wanted FROM hybrid_runner.source_1_rows($1, $2, $3)"
-    read = await database.fetch(look, "seen", ["1", "3", "99"], None)
+    read = await database.fetch(look, "judged", ["1", "3", "99"], None)
     assert sorted(map(tuple, read)) == [("1", "pending", True), ("3", "processing", False)]
     running = await database.fetch(look, "running without job", [], 10)
-    assert list(map(tuple, running)) == [("3", "processing", False)]
+    assert list(map(tuple, running)) == [("3", "processing", None)]
     assert await database.fetch(look, "running without job", ["3"], 10) == []
     wanted = await database.fetch(look, "wanted without job", ["4"], 10)
     assert list(map(tuple, wanted)) == [("2", "pending", True)]

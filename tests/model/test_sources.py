@@ -103,6 +103,7 @@ CIRCLE = "transactions wait for each other"
         (Rules(changed_is_not_queued=False), Budget(3), UNREAD),
         (Rules(compare_what_was_queued=False), Budget(2, cancels=1), UNREAD),
         (Rules(look_at_what_was_written=False), Budget(1, swallows=1), "left running"),
+        (Rules(see_what_was_refused=False), Budget(1, swallows=1), TWICE),
         (Rules(beats_leave_late_rows=False), Budget(2, beats=1), TWICE),
         (Rules(note_conflicts=False), Budget(3), LOST),
         (Rules(retry_locks_late_row=False), Budget(2, retries=1), "does not run again"),

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from hybrid_runner import Runner, RunnerError, Snooze
-from hybrid_runner.storage.connections.connection import connect
-from tests.support.own_tables import ASKED, made_for_sources, run_by_psql
-from tests.support.two_owners import JOBS_OWNER, MEMBER, TABLE_OWNER, WORKER, TwoOwners
+from hybrid_runner.storage import claim_calls, source_calls
+from hybrid_runner.storage.connections.connection import Connection, connect
+from tests.support.own_tables import ASKED, ORDERS, made_for_sources, run_by_psql
+from tests.support.two_owners import JOBS_OWNER, MEMBER, TABLE, TABLE_OWNER, WORKER, TwoOwners
 from tests.support.waiting import until
 
 TRUSTED: dict[str, Any] = ASKED | {"trust_owner": True}
@@ -48,8 +49,21 @@ ALTER TABLE app.orders ALTER status TYPE app.word;
 }
 """What runs when a table is attached: of its rows, of the words, of `--when`."""
 ASKS = dict.fromkeys(OF_ITS_OWNER, TRUSTED) | {"condition": TRUSTED | {"when": "app.constant()"}}
-MODES: list[dict[str, Any]] = [{}, {"check": True}, {"guess": True}]
+MODES: list[dict[str, Any]] = [{}, {"check": True}, {"guess": True}, {"sql": True}]
 RESET = "ALTER SEQUENCE app.of_superusers RESTART; ALTER SEQUENCE app.of_others RESTART"
+LEFT_OUT = f"a superuser does not check its words and SQL: look as {JOBS_OWNER}"
+KINDS = claim_calls.Kinds([claim_calls.KindLimits("order", 3, None)])
+TRIGGER = """
+CREATE TABLE app.proof (can_do_all text);
+GRANT INSERT ON app.proof TO PUBLIC;
+CREATE FUNCTION app.t() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO app.proof VALUES (current_setting('is_superuser'));
+    PERFORM app.sees();
+    RETURN new;
+END $$;
+CREATE TRIGGER t BEFORE UPDATE ON {} FOR EACH ROW EXECUTE FUNCTION app.t();
+"""
+"""A trigger of the table's owner, who notes whose rights it has."""
 CONSTANT = """
 CREATE FUNCTION app.constant() RETURNS boolean IMMUTABLE LANGUAGE plpgsql
     AS 'BEGIN RETURN app.sees(); END'
@@ -81,7 +95,9 @@ async def test_superuser_attaches_no_table_of_another_role(owners: TwoOwners, wh
             with pytest.raises(RunnerError) as refusal:
                 await app.attach("app.orders", **ASKS[what], **mode)
             assert f"attach as {JOBS_OWNER}, after GRANT {TABLE_OWNER} TO" in str(refusal.value)
+    async with Runner(owners.jobs_owner) as app:
         script = (await app.attach("app.orders", **ASKS[what], sql=True)).sql or ""
+    await owners.database.execute(RESET)
     assert await made_for_sources(owners.database) == []
     assert await seen(owners) == []
     with pytest.raises(AssertionError, match=f"run this as {JOBS_OWNER}"):
@@ -93,7 +109,7 @@ async def test_superuser_attaches_no_table_of_another_role(owners: TwoOwners, wh
         await app.attach("app.orders", **ASKS[what])
     assert await seen(owners) == ["of_others"]
     async with Runner(owners.superuser) as app:
-        assert (await app.source("app.orders")).complaints == []
+        assert (await app.source("app.orders")).complaints == [LEFT_OUT]
         await app.detach("app.orders")
     assert await seen(owners) == ["of_others"]
 
@@ -173,3 +189,89 @@ async def test_detach_by_a_superuser_leaves_the_table_owners_code_to_workers(
     words = await owners.database.fetch("SELECT status FROM app.orders ORDER BY id")
     assert [row[0] for row in words] == ["waiting", "broken"]
     assert await seen(owners) == ["of_others"]
+
+
+async def shown_by(connection: Connection) -> list[str]:
+    """What became of the rows of all claimable jobs, which a worker with this session takes."""
+    claims = (await claim_calls.claim_jobs(connection, "default", KINDS, 9, "w-1", 1)).claims
+    named = [(claim.id, claim.number) for claim in claims]
+    shown = await source_calls.show_claims(connection, named)
+    return [row.outcome for row in shown.values()]
+
+
+async def test_superuser_runs_no_code_of_a_table_made_anew(owners: TwoOwners) -> None:
+    """Its owner dropped the one that was attached."""
+    await owners.database.execute(MEMBER)
+    async with Runner(owners.jobs_owner) as app:
+        await app.attach("app.orders", **TRUSTED)
+    insert = "INSERT INTO app.orders DEFAULT VALUES"
+    await execute(owners.table_owner, SEES, insert, "DROP TABLE app.orders")
+    await owners.database.execute(TABLE)
+    await execute(owners.table_owner, TRIGGER.format("app.orders"), insert)
+    assert await shown_by(owners.database) == ["locked"]
+    assert await seen(owners) == []
+
+
+async def test_superuser_runs_no_code_of_a_table_put_in_place(owners: TwoOwners) -> None:
+    """The owner of its schema may drop a superuser's table, and make one of the same name."""
+    await owners.database.execute(ORDERS.replace("public.orders", "app.bills"))
+    async with Runner(owners.superuser) as app:
+        with pytest.raises(RunnerError, match=f"{TABLE_OWNER} owns it, its schema or"):
+            await app.attach("app.bills", **ASKED)
+        await owners.database.execute("ALTER SCHEMA app OWNER TO CURRENT_USER")
+        await app.attach("app.bills", **ASKED)
+        await owners.database.execute(f"ALTER SCHEMA app OWNER TO {TABLE_OWNER}")
+    await owners.database.execute("INSERT INTO app.bills DEFAULT VALUES")
+    assert await shown_by(owners.database) == ["locked"]
+
+
+async def test_worker_has_no_rights_of_a_superuser_who_gave_the_table_away(
+    owners: TwoOwners,
+) -> None:
+    """What was made for the table is still the superuser's, until it is attached again."""
+    await owners.database.execute(f"{ORDERS}; {MEMBER}")
+    async with Runner(owners.superuser) as app:
+        await app.attach("public.orders", **ASKED)
+    await owners.database.execute(f"ALTER TABLE public.orders OWNER TO {TABLE_OWNER}")
+    insert = "INSERT INTO public.orders DEFAULT VALUES"
+    await execute(owners.table_owner, SEES, TRIGGER.format("public.orders"), insert)
+    worker = await connect(owners.worker)
+    assert await shown_by(worker) == ["locked"]
+    assert await owners.database.fetch("SELECT * FROM app.proof") == []
+    async with Runner(owners.jobs_owner) as app:
+        await app.attach("public.orders", **TRUSTED)
+    await execute(owners.table_owner, insert)
+    assert await shown_by(worker) == ["written"]
+    assert await owners.database.fetchval("SELECT can_do_all FROM app.proof") == "off"
+    await worker.close()
+
+
+async def test_superuser_runs_no_code_of_a_partitions_owner(owners: TwoOwners) -> None:
+    await owners.database.execute(
+        "CREATE TABLE public.orders (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+        " status text DEFAULT 'waiting', worker text, result jsonb) PARTITION BY RANGE (id);"
+        "CREATE TABLE app.part PARTITION OF public.orders DEFAULT"
+    )
+    async with Runner(owners.superuser) as app:
+        await app.attach("public.orders", **ASKED)
+        await owners.database.execute(f"ALTER TABLE app.part OWNER TO {TABLE_OWNER}")
+        with pytest.raises(RunnerError, match=f"{TABLE_OWNER} owns it, its schema or a partition"):
+            await app.attach("public.orders", **ASKED)
+    await execute(owners.table_owner, SEES, TRIGGER.format("app.part"))
+    await owners.database.execute("INSERT INTO public.orders DEFAULT VALUES")
+    assert await shown_by(owners.database) == ["locked"]
+    assert await seen(owners) == []
+
+
+async def test_superuser_who_acts_as_a_worker_runs_no_code_of_the_owner(owners: TwoOwners) -> None:
+    """RESET SESSION AUTHORIZATION is open to what it would run."""
+    await owners.database.execute(MEMBER)
+    async with Runner(owners.jobs_owner) as app:
+        await app.attach("app.orders", **TRUSTED)
+    insert = "INSERT INTO app.orders DEFAULT VALUES"
+    await execute(owners.table_owner, SEES, TRIGGER.format("app.orders"), insert)
+    await owners.database.execute(f"SET SESSION AUTHORIZATION {WORKER}")
+    shown = await shown_by(owners.database)
+    await owners.database.execute("RESET SESSION AUTHORIZATION")
+    assert shown == ["locked"]
+    assert await owners.database.fetch("SELECT * FROM app.proof") == []

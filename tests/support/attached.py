@@ -116,8 +116,9 @@ async def _number(database: Connection, definition: SourceDefinition) -> int:
     number: int = await database.fetchval(
         "INSERT INTO hybrid_runner.sources"
         " (relation, relation_name, kind, queue, owner, definition)"
-        " VALUES ($1::text::regclass, $1, $2, 'default', current_user, $3)"
-        " ON CONFLICT (relation, kind) DO UPDATE SET made_at = clock_timestamp() RETURNING id",
+        " VALUES ($1::text::regclass, $1::text::regclass::text, $2, 'default', current_user, $3)"
+        " ON CONFLICT (relation, kind) DO UPDATE SET"
+        " relation_name = excluded.relation_name, made_at = clock_timestamp() RETURNING id",
         definition.table,
         definition.kind,
         json.dumps(asdict(definition)),

@@ -5,12 +5,14 @@ read does not keep the others of its batch.
 from __future__ import annotations
 
 import logging
+import random
+import time
 from collections import deque
 from collections.abc import Sequence
 
 from hybrid_runner.errors import DatabaseUnavailable, RunnerError
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.outcomes import Refused, RowUnread
+from hybrid_runner.model.outcomes import Raised, Refused, RowUnread
 from hybrid_runner.model.sources import ShownRow
 from hybrid_runner.policy.refused_rows import Fault, fault_of
 from hybrid_runner.storage import source_calls
@@ -27,10 +29,16 @@ _MOST_REFUSED = 3
 _RUN = ("written", "kept", "locked", "refused", "undone")
 """Outcomes after which the job runs."""
 
+_TOO_SLOW = "57014"
+_LONGEST_TURN = 1.0
+"""Seconds for which rows are read one by one before those that were read are answered."""
+
 _OF_ROW = (Fault.UNREADABLE_ROW, Fault.UNFIT_ROW)
 
-Answer = ShownRow | RowUnread | Refused | None
-"""Refused: the row can never be read. None: the job is no longer this claim's."""
+Answer = ShownRow | RowUnread | Refused | Raised | None
+"""Refused: the row can never be read. Raised: it took too long, which is charged. None: the job is
+no longer this claim's.
+"""
 
 
 class RowQuestions:
@@ -40,7 +48,7 @@ class RowQuestions:
         self._connection = connection
         self._source = source
         self._outage = Outage(f"rows of source {source}")
-        self._is_unreadable = False
+        self._is_unreadable = self._is_slow = False
 
     async def ask(self, batch: Sequence[Claim]) -> dict[int, Answer]:
         """Answers by job; none of those that were not asked for yet when Postgres went away, which
@@ -70,24 +78,33 @@ class RowQuestions:
             answers |= await self._read(unread)
 
     async def _read(self, shown: dict[str, ShownRow]) -> dict[int, Answer]:
-        """Read rows together, or each alone if Postgres refuses that."""
-        try:
-            answers = await self._rows_of(shown)
-        except RunnerError as error:
-            if fault_of(error) is Fault.OUTAGE:
-                raise
-            return await self._read_each(shown)
-        self._note_read()
-        return answers
+        """Read rows together, or each alone if Postgres refuses that, or one was slow just now."""
+        if not self._is_slow:
+            try:
+                answers = await self._rows_of(shown)
+            except RunnerError as error:
+                if fault_of(error) is Fault.OUTAGE:
+                    raise
+            else:
+                self._note_read()
+                return answers
+        return await self._read_each(shown)
 
     async def _read_each(self, shown: dict[str, ShownRow]) -> dict[int, Answer]:
         """Fail the jobs of rows whose data is at fault, and of those that are refused while others
-        are read. Where none is read, and where a statement may work later, jobs wait.
+        are read. Where none is read, and where a statement may work later, jobs wait. Once
+        that takes long, what was read is answered first, and the rest is asked for again, in
+        another order.
         """
+        self._is_slow = False
         answers, refused = dict[int, Answer](), dict[int, RunnerError]()
         is_readable = False
-        for key, row in shown.items():
+        until = time.monotonic() + _LONGEST_TURN
+        for key, row in random.sample([*shown.items()], len(shown)):
             answer = await self._read_one(key, row)
+            if time.monotonic() > until and not isinstance(answer, RunnerError):
+                self._is_slow = True
+                return {**answers, row.job_id: answer}
             if isinstance(answer, RunnerError):
                 refused[row.job_id] = answer
             else:
@@ -118,6 +135,8 @@ class RowQuestions:
             fault = fault_of(error)
             if fault is Fault.OUTAGE:
                 raise
+            if error.sqlstate == _TOO_SLOW and not error.in_foreign_function:
+                return Raised("RowUnread", f"its row of {row.table} cannot be read: {error}")
             return _unreadable(row, error) if fault in _OF_ROW else error
 
     async def _rows_of(self, shown: dict[str, ShownRow]) -> dict[int, Answer]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from hybrid_runner.model.claims import Claim
-from hybrid_runner.model.outcomes import Cancel, Outcome, Refused, RowUnread, Stopped
+from hybrid_runner.model.outcomes import Cancel, Outcome, Raised, Refused, RowUnread, Stopped
 from hybrid_runner.model.sources import LARGEST_ROW, ShownRow
 from hybrid_runner.storage.connections.statements import Fetches
 from hybrid_runner.worker.loops import keep
@@ -85,7 +85,7 @@ class Rows:
             answer = await answered
             if answer is None:
                 return Stopped.ROW_GONE
-            if isinstance(answer, (RowUnread, Refused)):
+            if isinstance(answer, (RowUnread, Refused, Raised)):
                 return answer
             if answer.outcome == "held":
                 await asyncio.sleep(_LOCKED_PAUSE)

@@ -198,5 +198,7 @@ class Rules(NamedTuple):
     """A write that a trigger drops makes the row late."""
     retry_locks_late_row: bool = True
     """Who runs an ended job again lets whoever writes its row later finish first."""
+    see_what_was_refused: bool = True
+    """Of a row that cannot show that its job runs the version is noted. Dropped: it is unknown."""
     give_up_soon: bool = True
     """Who writes later does not wait for long for somebody who makes a job."""

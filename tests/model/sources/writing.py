@@ -57,7 +57,9 @@ class Writing(Turn):
         if one.state == "running" and one.what == "write":
             self._read(one.key)
             self._begin(one.key, row)
-        self.then(Statement("note late row", one.key, one.state, 1))
+        self.then(
+            Statement("note late row", one.key, one.state, int(self.rules.see_what_was_refused))
+        )
 
     def _is_refused(self, one: Statement, row: Row) -> None:
         if row.shows == "ended" and row.of_job == self._number(one):
