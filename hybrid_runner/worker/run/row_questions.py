@@ -75,7 +75,10 @@ class RowQuestions:
             ):
                 unread[claim.row_key] = answer
         if unread:
-            answers |= await self._read(unread)
+            read = await self._read(unread)
+            for row in unread.values():  # one that was not read yet takes no place of a handler
+                del answers[row.job_id]
+            answers |= read
 
     async def _read(self, shown: dict[str, ShownRow]) -> dict[int, Answer]:
         """Read rows together, or each alone if Postgres refuses that, or one was slow just now."""
