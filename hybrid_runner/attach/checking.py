@@ -115,6 +115,7 @@ async def _check(
         schema=head.schema,
         table=head.name,
         owner=head.owner,
+        owner_is_superuser=head.owner_is_superuser,
         kind=definition.kind,
         queue=queue,
         runner_owner=head.runner_owner,

@@ -10,6 +10,17 @@ from hybrid_runner.attach import keys, written
 from hybrid_runner.attach.quoting import identifier, literal
 from hybrid_runner.model.sources import Expression, Source
 
+_GUARD = """\
+-- Who was given the table decides what is computed here, with the rights of who attached it.
+    IF (
+        SELECT r.rolsuper AND NOT pg_has_role(c.relowner, r.oid, 'MEMBER')
+        FROM pg_class AS c
+        JOIN pg_roles AS r ON r.rolname = current_user
+        WHERE c.oid = coalesce(pg_partition_root(TG_RELID), TG_RELID)
+    ) THEN
+        RAISE 'hybrid_runner: a superuser attached %, and owns it no more: attach it anew',
+            TG_RELID::regclass;
+    END IF;"""
 _FROM, _UNTIL = "'1970-01-01 00:00:00+00'", "'9998-12-31 00:00:00+00'"
 _COMPARED_AS_THEY_ARE = {"text", "varchar", "bpchar", "enum"}
 
@@ -171,6 +182,7 @@ _OF_SOURCE: dict[str, Callable[[Source], str]] = {
     "owner": lambda source: identifier(source.owner),
     "runner_owner_word": lambda source: literal(source.runner_owner),
     "application_path": _application_path,
+    "guard": lambda source: _GUARD if source.owner_is_superuser else "",
     "key_changed": lambda source: keys.key_changed(source.key),
     "concerns_us": _concerns_us,
     "concerns_us_at_once": _concerns_us_at_once,

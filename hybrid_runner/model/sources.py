@@ -134,6 +134,8 @@ class Source:
     on_delete: Literal["cancel", "ignore"] = "cancel"
     by_row: bool = False
     """Triggers for each row: the table is partitioned or inherited."""
+    owner_is_superuser: bool = False
+    """Triggers run with a superuser's rights: only while the table stays with such a role."""
     search_path: str | None = None
     """Where the table's own triggers find what they name without a schema: what is set for its
     owner or the database. None: nothing is.

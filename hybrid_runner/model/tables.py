@@ -47,6 +47,7 @@ class TableHead(NamedTuple):
     has_rules: bool
     """Postgres rewrites what is written to it (CREATE RULE)."""
     owner: str
+    owner_is_superuser: bool
     owner_is_trusted: bool
     """A superuser, or the role that owns hybrid_runner."""
     may_act_as_owner: bool

@@ -19,7 +19,7 @@ SELECT
         WHERE w.ev_class = c.oid AND w.ev_type IN ('2', '3', '4') AND w.ev_enabled <> 'D'
     ) AS has_rules,
     o.rolname::text AS owner,
-    o.rolsuper OR o.oid = r.nspowner AS owner_is_trusted,
+    o.rolsuper AS owner_is_superuser, o.rolsuper OR o.oid = r.nspowner AS owner_is_trusted,
     pg_has_role(c.relowner, m.word) AS may_act_as_owner,
     has_schema_privilege(c.relowner, c.relnamespace, 'USAGE') AS owner_reaches_it,
     pg_get_userbyid(r.nspowner)::text AS runner_owner,

@@ -5,6 +5,7 @@ SET datestyle FROM CURRENT SET intervalstyle = 'postgres' SET extra_float_digits
 AS <<quote>>
 #variable_conflict use_column
 BEGIN
+    <<guard>>
     -- One look by the index for each row, whatever the plan was made for.
     INSERT INTO hybrid_runner.<<prefix>>_changes (row_key, what)
     SELECT live.row_key, 'gone'

@@ -5,6 +5,7 @@ SET datestyle FROM CURRENT SET intervalstyle = 'postgres' SET extra_float_digits
 AS <<quote>>
 #variable_conflict use_column
 BEGIN
+    <<guard>>
     INSERT INTO hybrid_runner.<<prefix>>_changes (row_key, what)
     SELECT j.row_key, 'gone'
     FROM hybrid_runner.<<prefix>>_jobs AS j

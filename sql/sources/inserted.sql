@@ -10,6 +10,7 @@ DECLARE
     wanted integer;
     made text[];
 BEGIN
+    <<guard>>
     WITH asked AS MATERIALIZED (
         SELECT
             <<row_key new>> AS row_key, <<priority new>> AS priority, <<run_at new>> AS run_at,

@@ -7,6 +7,7 @@ AS <<quote>>
 DECLARE
     is_cancelled boolean;
 BEGIN
+    <<guard>>
     -- Asked of every row, so that one for which it fails is refused here, and not later.
     is_cancelled := <<cancel new>>;
     IF (<<condition new>>) AND <<key_fits new>> THEN

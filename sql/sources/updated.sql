@@ -7,6 +7,7 @@ AS <<quote>>
 DECLARE
     is_cancelled boolean;
 BEGIN
+    <<guard>>
     IF (<<key_changed>>) THEN
         INSERT INTO hybrid_runner.<<prefix>>_changes (row_key, what)
         SELECT j.row_key, 'gone'

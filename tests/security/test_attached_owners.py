@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import asyncpg
 import pytest
 
 from hybrid_runner import Runner, RunnerError, Snooze
@@ -232,9 +233,15 @@ async def test_worker_has_no_rights_of_a_superuser_who_gave_the_table_away(
     await owners.database.execute(f"{ORDERS}; {MEMBER}")
     async with Runner(owners.superuser) as app:
         await app.attach("public.orders", **ASKED)
-    await owners.database.execute(f"ALTER TABLE public.orders OWNER TO {TABLE_OWNER}")
     insert = "INSERT INTO public.orders DEFAULT VALUES"
-    await execute(owners.table_owner, SEES, TRIGGER.format("public.orders"), insert)
+    await owners.database.execute(insert)
+    await owners.database.execute(f"ALTER TABLE public.orders OWNER TO {TABLE_OWNER}")
+    await execute(owners.table_owner, SEES, TRIGGER.format("public.orders"))
+    owner = await connect(owners.table_owner)
+    for statement in (insert, "DELETE FROM public.orders", "TRUNCATE public.orders"):
+        with pytest.raises(asyncpg.RaiseError, match="owns it no more: attach it anew"):
+            await owner.execute(statement)
+    await owner.close()
     worker = await connect(owners.worker)
     assert await shown_by(worker) == ["locked"]
     assert await owners.database.fetch("SELECT * FROM app.proof") == []
