@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
+import uvloop
 
 from hybrid_runner.policy.doorbell import Reason
 from hybrid_runner.worker.queue.timer import MARGIN, Timer
@@ -112,6 +115,20 @@ def test_an_alarm_that_is_overdue_in_a_busy_loop_is_not_put_off_by_a_later_time(
     loop.turn()
     loop.turn()
     assert len(wake.rang) == 1
+
+
+def test_alarm_for_a_time_that_is_past_can_be_advanced_in_uvloop() -> None:
+    async def set_and_advance() -> bool:
+        rang = asyncio.Event()
+        timer = Timer(SimpleNamespace(up=lambda _: rang.set()), FURTHEST)  # type: ignore[arg-type]  # a part of it
+        timer.advance(seconds(0))
+        time.sleep(2 * MARGIN)  # noqa: ASYNC251  # the loop is busy
+        timer.set(seconds(5))
+        timer.advance(seconds(1))
+        return await rang.wait()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(set_and_advance())
 
 
 def test_what_was_told_while_postgres_was_asked_is_not_put_off_by_its_answer(

@@ -19,7 +19,8 @@ class Timer:
     def __init__(self, wake: Wake, furthest: timedelta) -> None:
         self._wake = wake
         self._furthest = furthest.total_seconds()
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.Handle | None = None
+        self._goes_off_at = math.inf
         self._told_at = math.inf
 
     def ask(self) -> None:
@@ -35,7 +36,7 @@ class Timer:
         goes_off_at = self._after(delay)
         self._told_at = min(self._told_at, goes_off_at)
         # An alarm that is late because the loop was busy has yet to go off: it is sooner, too.
-        if self._alarm is None or self._alarm.when() > goes_off_at:
+        if self._alarm is None or self._goes_off_at > goes_off_at:
             self._set_at(goes_off_at)
 
     def _after(self, delay: timedelta) -> float:
@@ -56,7 +57,9 @@ class Timer:
         self._cancel()
         loop = asyncio.get_running_loop()
         if goes_off_at - loop.time() <= self._furthest + MARGIN:
+            # Of a time that is past, uvloop returns a handle that does not tell it.
             self._alarm = loop.call_at(goes_off_at, self._go_off)
+            self._goes_off_at = goes_off_at
 
     def _go_off(self) -> None:
         self._alarm = None
