@@ -51,7 +51,7 @@ ALTER ROLE :"producer" PASSWORD :'producer_password';
 ALTER ROLE :"reader" PASSWORD :'reader_password';
 \endif
 
--- The owner makes the schemas. Whoever can connect can send and hear all notifications of the database.
+-- The owner makes the schemas. A login that can connect can send and hear all notifications of the database.
 SELECT format('GRANT CONNECT, CREATE ON DATABASE %I TO %I', current_database(), :'owner')
 UNION ALL
 SELECT format('GRANT CONNECT ON DATABASE %I TO %I, %I, %I', current_database(), :'worker', :'producer', :'reader')

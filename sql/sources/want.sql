@@ -1,6 +1,6 @@
 -- want: store jobs for rows that are wanted and have none, at most so many; returns how many.
 -- With blocks, only rows that lie in that part of the table, or of each of its partitions.
--- Rows that somebody holds are left out, since nobody knows what they will be. So are those for
+-- Locked rows are left out, since what they will be is not known. So are those for
 -- which the SQL over rows fails: if one is met, each is asked alone.
 CREATE OR REPLACE FUNCTION hybrid_runner.<<prefix>>_want(
     most integer, first_block bigint DEFAULT 0, blocks bigint DEFAULT NULL
@@ -50,7 +50,7 @@ BEGIN
 EXCEPTION
     WHEN data_exception OR integrity_constraint_violation OR raise_exception THEN
         IF $1 = 0 THEN
-            RAISE; -- it fails whatever the row is
+            RAISE; -- it fails for every row
         END IF;
         made := 0;
         FOR new IN

@@ -118,7 +118,7 @@ BEGIN
             outcomes || array_agg(CASE
                 WHEN a.is_gone THEN 'gone'
                 WHEN a.verdict = 'unwanted' THEN 'unwanted'
-                -- Whoever holds it may just ask for it anew, and finds that its job is still there.
+                -- Its holder may just ask for it anew, and finds that its job is still there.
                 WHEN NOT a.is_held AND (
                     a.verdict <> 'keep' OR a.state IN ('completed', 'failed', 'cancelled')
                 ) THEN 'locked'

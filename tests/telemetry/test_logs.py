@@ -1,4 +1,4 @@
-"""No line is lost, and none says a known password, whatever was logged (A12)."""
+"""No line is lost, and none says a known password (A12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue's workers are whom the last heartbeat has named, whatever messages say."""
+"""A queue's workers are those that the last heartbeat named, and no message changes that."""
 
 from __future__ import annotations
 
